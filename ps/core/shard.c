@@ -332,7 +332,8 @@ cadre_shard_loaded(cadre_shard_t *self, cadre_checkpoint_load_t **load_p, cadre_
         break;
     case CADRE_LOAD_PART:
         if (end.status == 0) {
-            cadre_shard_parts_add(self->parts, &end.part, cadre_shard_cut_checkpoint(self->cut));
+            end.status = cadre_shard_parts_add_loaded(self->parts, &end.part,
+                                                      cadre_shard_cut_checkpoint(self->cut));
         } else {
             cadre_shard_parts_give_up(self->parts, &end.part);
         }
@@ -361,8 +362,8 @@ make_part(cadre_shard_t *self, const question_t *question, const cadre_partition
     *pending = is_loaded;
     if (is_loaded) {
         const cadre_asker_t asker = asker_of(question);
-        const uint64_t room = cadre_shard_parts_room(self->parts);
-        cadre_shard_loads_fill(self->loads, &part, room, &asker, question->effects);
+        cadre_shard_loads_fill(self->loads, &part, cadre_shard_parts_room(self->parts), &asker,
+                               question->effects);
     } else {
         cadre_shard_parts_add(self->parts, &part, cadre_shard_cut_checkpoint(self->cut));
     }

@@ -271,6 +271,22 @@ cadre_shard_parts_give_up(cadre_shard_parts_t *self, cadre_shard_part_t **part_p
     *part_p = NULL;
 }
 
+int
+cadre_shard_parts_add_loaded(cadre_shard_parts_t *self, cadre_shard_part_t **part_p, uint64_t after)
+{
+    const cadre_shard_part_t *part = *part_p;
+    const uint64_t size_bytes = part->table ? cadre_table_figures(part->table).size_bytes : 0;
+    const uint64_t more = size_bytes - cadre_min_u64(size_bytes, part->size_bytes);
+    int status = cadre_shard_parts_check_growth(self, more);
+    if (status < 0) {
+        status = cadre_shard_part_fail(part, status);
+        cadre_shard_parts_give_up(self, part_p);
+        return status;
+    }
+    cadre_shard_parts_add(self, part_p, after);
+    return 0;
+}
+
 /* --- one part --- */
 
 uint64_t

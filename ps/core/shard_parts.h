@@ -81,6 +81,12 @@ int cadre_shard_parts_make(cadre_shard_parts_t *self, const char *name,
  * whose cut was opened last. */
 void cadre_shard_parts_add(cadre_shard_parts_t *self, cadre_shard_part_t **part_p, uint64_t after);
 
+/* Does the same with a part that was loaded; or frees it and fails with CADRE_EFULL when it is a
+ * table whose rows have no room beside what came meanwhile: several may be loading, each with all
+ * the room that there was. */
+int cadre_shard_parts_add_loaded(cadre_shard_parts_t *self, cadre_shard_part_t **part_p,
+                                 uint64_t after);
+
 /* Frees a part that was made and not added, and gives its memory back. */
 void cadre_shard_parts_give_up(cadre_shard_parts_t *self, cadre_shard_part_t **part_p);
 

@@ -115,3 +115,46 @@ Test(shard_parts, keeps_what_it_had_when_another_part_is_created_while_it_is_loa
     expect_after_update(partition, -2);
     cadre_shard_parts_destroy(&parts);
 }
+
+/* The part of a table that a load has: it gets `rows` rows. */
+static cadre_shard_part_t *
+load_table(cadre_shard_parts_t *parts, uint64_t variable, cadre_shard_part_t *part, uint64_t rows)
+{
+    enum { DIM = 64 };
+    float numbers[DIM] = {0};
+    cadre_partition_t *none = NULL;
+    cadre_table_t *table = NULL;
+    cadre_partition_spec_t spec = vector_spec();
+    spec.variable = variable;
+    spec.partitions = 1;
+    spec.table = cadre_table_spec(DIM);
+    if (!part) {
+        cr_assert_eq(cadre_shard_parts_make(parts, "t", &spec, true, &part), 0, "%s",
+                     cadre_error_text());
+        return part;
+    }
+    cadre_shard_part_lend(part, &none, &table);
+    for (uint64_t key = 0; key < rows; key++) {
+        const cadre_table_update_t update = {.count = 1, .keys = &key, .numbers = numbers};
+        cadre_table_push(table, &update);
+    }
+    cadre_shard_part_return(part, &none, &table, (cadre_table_base_t){.checkpoint = 0});
+    return part;
+}
+
+Test(shard_parts, refuses_a_table_that_was_loaded_beside_another_and_has_no_room)
+{
+    const cadre_shard_parts_options_t options = {.size_bytes_max = 1 << 20};
+    cadre_shard_parts_t *parts = cadre_shard_parts_new(&options);
+    cadre_shard_part_t *first = load_table(parts, 1, NULL, 0);
+    cadre_shard_part_t *second = load_table(parts, 2, NULL, 0);
+    const uint64_t room = cadre_shard_parts_room(parts);
+    load_table(parts, 1, first, 2000);
+    load_table(parts, 2, second, 2000);
+    cr_assert_leq(cadre_table_figures(second->table).size_bytes, room, "each fits alone");
+    cr_expect_eq(cadre_shard_parts_add_loaded(parts, &first, 0), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_shard_parts_add_loaded(parts, &second, 0), CADRE_EFULL);
+    cr_expect_null(second);
+    cr_expect_leq(cadre_shard_parts_size_bytes(parts), options.size_bytes_max);
+    cadre_shard_parts_destroy(&parts);
+}
