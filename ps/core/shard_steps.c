@@ -13,6 +13,7 @@ struct cadre_shard_steps {
     cadre_u64_map_t held;    /* cadre_held_update_t by update */
     uint64_t size_bytes;     /* of the gradients that are held */
     uint64_t size_bytes_max; /* 0: without limit */
+    uint64_t growth;         /* of tables, once what is held is applied */
     uint64_t last;           /* the step that ended last; 0: none has */
 };
 
@@ -29,6 +30,7 @@ static void
 drop(cadre_shard_steps_t *self, cadre_held_update_t *held)
 {
     self->size_bytes -= held->size_bytes;
+    self->growth -= held->growth;
     for (size_t i = 0; i < held->chunk_count; i++) {
         cadre_chunk_unref(&held->chunks[i]);
     }
@@ -98,7 +100,7 @@ cadre_shard_steps_check_room(const cadre_shard_steps_t *self, const cadre_messag
  * chunks. The step must not have ended. */
 void
 cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
-                       const cadre_held_part_t *parts, size_t part_count)
+                       const cadre_held_part_t *parts, size_t part_count, uint64_t growth)
 {
     cadre_assert(push->push.step > self->last);
     cadre_held_update_t *held = cadre_calloc(1, sizeof(*held));
@@ -110,13 +112,21 @@ cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
         .chunks = cadre_calloc(push->chunk_count, sizeof(cadre_chunk_t *)),
         .chunk_count = push->chunk_count,
         .size_bytes = size_of(push),
+        .growth = growth,
     };
     memcpy(held->parts, parts, part_count * sizeof(*parts));
     for (size_t i = 0; i < push->chunk_count; i++) {
         held->chunks[i] = cadre_chunk_ref(push->chunks[i]);
     }
     self->size_bytes += held->size_bytes;
+    self->growth += growth;
     cadre_u64_map_put(&self->held, held->update, held);
+}
+
+uint64_t
+cadre_shard_steps_growth(const cadre_shard_steps_t *self)
+{
+    return self->growth;
 }
 
 const cadre_held_update_t *

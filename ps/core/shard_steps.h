@@ -30,6 +30,7 @@ typedef struct {
     uint64_t update;
     uint64_t step;
     uint64_t size_bytes; /* of its chunks */
+    uint64_t growth;     /* bytes that tables can be larger once it is applied */
     cadre_held_part_t *parts;
     size_t part_count;
     cadre_chunk_t **chunks; /* references */
@@ -54,9 +55,13 @@ uint64_t cadre_shard_steps_last(const cadre_shard_steps_t *self);
 int cadre_shard_steps_check_room(const cadre_shard_steps_t *self, const cadre_message_t *push);
 
 /* Holds the update of a PUSH, with references to its chunks. `parts` (copied) says at which chunk
- * each partition's gradient begins. */
+ * each partition's gradient begins, `growth` how many bytes larger tables can be once it is
+ * applied. */
 void cadre_shard_steps_hold(cadre_shard_steps_t *self, const cadre_message_t *push,
-                            const cadre_held_part_t *parts, size_t part_count);
+                            const cadre_held_part_t *parts, size_t part_count, uint64_t growth);
+
+/* Returns how many bytes larger tables can be once all held updates are applied. */
+uint64_t cadre_shard_steps_growth(const cadre_shard_steps_t *self);
 
 /* Returns the held update with this id; NULL when it is not held. */
 const cadre_held_update_t *cadre_shard_steps_find(const cadre_shard_steps_t *self, uint64_t update);

@@ -165,6 +165,12 @@ is_late(const cadre_named_part_t *named)
            named->number != cadre_partition_version(partition);
 }
 
+/* What the checks of an update have found. */
+typedef struct {
+    uint64_t staleness; /* of the stalest part */
+    uint64_t growth;    /* bytes that tables can be larger after it; known if it is held */
+} checked_t;
+
 /* Returns about how many bytes larger the tables of a checked update can be after it. */
 static uint64_t
 growth_of(const cadre_named_parts_t *named, const cadre_message_t *message, bool exactly)
@@ -184,24 +190,26 @@ growth_of(const cadre_named_parts_t *named, const cadre_message_t *message, bool
     return growth;
 }
 
-/* Checks that there is memory for the rows that an update may make. They are counted only where
- * there might be none for all of its keys: to look for a key takes as long as to update its row. */
+/* Checks that there is memory for the rows that an update may make beside those of updates that are
+ * held, which were checked when they came and are applied without a check. Its rows are counted only
+ * where there might be no memory for all of its keys, and of what is held itself: to look for a key
+ * takes as long as to update its row. */
 static int
-check_growth(const cadre_shard_parts_t *parts, const cadre_named_parts_t *named,
-             const cadre_message_t *message)
+check_growth(const cadre_shard_updates_t *self, const cadre_shard_parts_t *parts,
+             const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t *growth)
 {
-    if (growth_of(named, message, false) <= cadre_shard_parts_room(parts)) {
-        return 0;
-    }
-    const uint64_t growth = growth_of(named, message, true);
-    return growth > 0 ? cadre_shard_parts_check_growth(parts, growth) : 0;
+    const uint64_t held = cadre_shard_steps_growth(self->steps);
+    const bool exactly = message->push.step > 0 ||
+                         growth_of(named, message, false) + held > cadre_shard_parts_room(parts);
+    *growth = exactly ? growth_of(named, message, true) : 0;
+    return *growth > 0 ? cadre_shard_parts_check_growth(parts, *growth + held) : 0;
 }
 
-/* Checks all parts of an update before any value is changed, gathers whole ones in `self->update`,
- * and computes the staleness of the stalest. */
+/* Checks all parts of an update before any value is changed, and gathers whole ones in
+ * `self->update`. */
 static int
 check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
-            const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t *staleness)
+            const cadre_named_parts_t *named, const cadre_message_t *message, checked_t *checked)
 {
     size_t at = 0;
     uint64_t stalest = 0;
@@ -224,7 +232,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         uint64_t stale = cadre_shard_part_version(item->part) - item->number;
         stalest = stale > stalest ? stale : stalest;
     }
-    *staleness = stalest;
+    *checked = (checked_t){.staleness = stalest};
     if (at != message->chunk_count) {
         return cadre_fail(CADRE_ESHAPE, "%zu chunks are left over", message->chunk_count - at);
     }
@@ -233,7 +241,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     if (cadre_update_check(&self->update, &self->lanes, &bad) < 0) {
         return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
     }
-    return check_growth(target->parts, named, message);
+    return check_growth(self, target->parts, named, message, &checked->growth);
 }
 
 /* Applies gradients of rows to their part, or to an image of it. */
@@ -313,7 +321,7 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
  * that a retransmitted PUSH is a duplicate. */
 static void
 hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
-     const cadre_named_parts_t *named, const cadre_message_t *message)
+     const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t growth)
 {
     const cadre_push_message_t *push = &message->push;
     cadre_auto(cadre_free) cadre_held_part_t *parts = cadre_calloc(named->count, sizeof(*parts));
@@ -327,7 +335,7 @@ hold(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         at += count;
     }
     cadre_shard_cut_open(target->cut, push->checkpoint, push->cut, target->parts, target->counters);
-    cadre_shard_steps_hold(self->steps, message, parts, named->count);
+    cadre_shard_steps_hold(self->steps, message, parts, named->count, growth);
     cadre_applied_window_mark(self->window, push->update);
 }
 
@@ -369,7 +377,9 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
     if (status < 0) {
         return status;
     }
-    status = check_parts(self, target, &named, message, staleness);
+    checked_t checked = {.staleness = 0};
+    status = check_parts(self, target, &named, message, &checked);
+    *staleness = checked.staleness;
     if (status < 0) {
         return status;
     }
@@ -378,7 +388,7 @@ cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_target_t
         if (status < 0) {
             return status;
         }
-        hold(self, target, &named, message);
+        hold(self, target, &named, message, checked.growth);
     } else {
         apply(self, target, &named, message, *staleness);
     }

@@ -298,7 +298,7 @@ Test(shard_steps, counts_what_it_holds)
     const cadre_held_part_t part = {.variable = 1};
     cadre_message_t message = {.type = CADRE_MESSAGE_PUSH, .push = {.update = 5, .step = 3}};
     cadre_message_add_chunk(&message, cadre_chunk_new(1000));
-    cadre_shard_steps_hold(self, &message, &part, 1);
+    cadre_shard_steps_hold(self, &message, &part, 1, 0);
     cr_expect_eq(cadre_shard_steps_count(self), 1);
     cr_expect_eq(cadre_shard_steps_size_bytes(self), 1000);
     cr_expect_eq(cadre_shard_steps_find(self, 5)->part_count, 1);

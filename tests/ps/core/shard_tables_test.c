@@ -359,6 +359,46 @@ Test(shard_tables, sums_the_rows_of_a_synchronous_step)
     close_shard(&self);
 }
 
+/* Held updates are applied without a check, so their rows have room from the beginning. */
+Test(shard_tables, refuses_an_update_of_a_step_whose_rows_would_not_fit_beside_what_is_held)
+{
+    enum { AT_ONCE = 500, UPDATES_MAX = 200 };
+    fixture_t self = {.request = 100};
+    const cadre_shard_options_t options = {.incarnation = PS, .size_bytes_max = 1 << 20};
+    table_create_t table;
+    uint64_t ends[2 * UPDATES_MAX];
+    self.shard = cadre_shard_new(&options);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cr_assert_eq(create(&self, &table_create(&table, 0, 1)->message), 0);
+
+    uint64_t keys[AT_ONCE];
+    uint64_t record[4];
+    static const float gradient[AT_ONCE * DIM];
+    int status = 0;
+    uint64_t held = 0;
+    for (; status == 0 && held < UPDATES_MAX; held += status == 0) {
+        for (uint64_t i = 0; i < AT_ONCE; i++) {
+            keys[i] = held * AT_ONCE + i;
+        }
+        cadre_message_t message = push_keys_message(held + 1, 0, AT_ONCE, keys, gradient, record);
+        message.push.step = 1;
+        status = push(&self, &message);
+        ends[2 * held] = held + 1;
+        ends[2 * held + 1] = 1;
+    }
+    cr_assert_eq(status, CADRE_EFULL, "%s", cadre_error_text());
+    cr_assert_gt(held, 2);
+
+    cadre_message_t message = question(CADRE_MESSAGE_END_STEP, &THE_COORDINATOR);
+    message.end_step = (cadre_end_step_message_t){
+        .step = 1, .updates = {ends, 2 * held}, .generation = GENERATION};
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    cr_expect_eq(table_figures(&self).rows, held * AT_ONCE);
+    cr_expect_leq(cadre_shard_figures(self.shard).size_bytes, options.size_bytes_max);
+    close_shard(&self);
+}
+
 Test(shard_tables, takes_bf16_on_the_wire)
 {
     fixture_t self = open_shard(NULL);
