@@ -125,6 +125,13 @@ cadre_gate_deadline_ms(int64_t timeout_ms)
     return timeout_ms < INT64_MAX - now_ms ? now_ms + timeout_ms : INT64_MAX;
 }
 
+int64_t
+cadre_gate_left_ms(int64_t deadline_ms)
+{
+    const int64_t left_ms = deadline_ms == INT64_MAX ? -1 : deadline_ms - cadre_clock_now_ms();
+    return deadline_ms == INT64_MAX || left_ms > 0 ? left_ms : 0;
+}
+
 /* Under the lock: waits for the condition from now until `until_ms`. */
 static void
 wait_on_condition(cadre_gate_t *self, int64_t now_ms, int64_t until_ms)

@@ -55,6 +55,9 @@ void cadre_gate_broadcast(cadre_gate_t *self);
  * -1. */
 int64_t cadre_gate_deadline_ms(int64_t timeout_ms);
 
+/* Returns the time that is left until such a moment, as the timeout of another call. */
+int64_t cadre_gate_left_ms(int64_t deadline_ms);
+
 /* Under the lock: waits for a broadcast until `deadline_ms` at the latest, waking the actor first.
  * CADRE_ETIMEOUT, CADRE_EINTERRUPTED and CADRE_ECLOSED end a call; 0 means look again. */
 int cadre_gate_wait(cadre_gate_t *self, int64_t deadline_ms);

@@ -7,6 +7,7 @@
 #include "common/base/limits.h"
 #include "common/base/status.h"
 #include "common/checkpoint/shard_file.h"
+#include "common/tensor/dtype.h"
 
 /* Byte offsets in a description and in the header of a page. */
 enum {
@@ -193,4 +194,19 @@ cadre_table_page_row(const cadre_table_record_t *self, const void *bytes, uint32
     *key = get(page + place * sizeof(*key));
     *values = page + self->value_offset + place * value_size;
     return get(page + self->used_offset + place / WORD_BITS * 8) >> place % WORD_BITS & 1;
+}
+
+void
+cadre_table_row_numbers(const cadre_table_record_t *self, const void *values, float *numbers)
+{
+    if (self->storage == CADRE_F32) {
+        memcpy(numbers, values, self->dim * sizeof(*numbers));
+        return;
+    }
+    const cadre_dtype_traits_t *traits = cadre_dtype_traits((cadre_dtype_t)self->storage);
+    for (uint64_t i = 0; i < self->dim; i++) {
+        uint16_t number = 0;
+        memcpy(&number, (const char *)values + i * sizeof(number), sizeof(number));
+        traits->to_f32(&number, &numbers[i], 1);
+    }
 }

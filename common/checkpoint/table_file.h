@@ -112,4 +112,7 @@ int cadre_table_page_decode(const void *key, size_t key_size, const void *value,
 bool cadre_table_page_row(const cadre_table_record_t *self, const void *bytes, uint32_t place,
                           uint64_t *key, const void **values);
 
+/* Writes the values of such a row as f32, [dim]; they may be unaligned. */
+void cadre_table_row_numbers(const cadre_table_record_t *self, const void *values, float *numbers);
+
 #endif

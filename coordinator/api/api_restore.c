@@ -1,14 +1,15 @@
 /* The public calls that take a running job back to a checkpoint: wholly, or its values alone. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cadre/catalogue.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "common/system/clock.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/checkpoint_files.h"
+#include "coordinator/checkpoint_rows.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 
@@ -34,17 +35,24 @@ find_variables(cadre_coordinator_t *self, const char *const *names, size_t *coun
     return 0;
 }
 
+/* Returns the shape that a variable has in a checkpoint: that of a table is [0, dim]. */
+static cadre_tensor_t
+shape_of(const cadre_variable_t *variable)
+{
+    const int first = variable->table ? 1 : 0;
+    cadre_tensor_t like = {.dtype = variable->dtype, .rank = variable->rank + first};
+    memcpy(like.shape + first, variable->shape, sizeof(int64_t) * (size_t)variable->rank);
+    return like;
+}
+
 /* Fails unless the variable has the dtype and shape in the checkpoint that it has in the job. */
 static int
 check_variable(const cadre_checkpoint_reader_t *reader, uint64_t checkpoint,
                const cadre_variable_t *variable)
 {
+    const cadre_tensor_t own = shape_of(variable);
     cadre_tensor_t like;
-    int status = cadre_variable_check_dense(variable);
-    if (status < 0) {
-        return status;
-    }
-    status = cadre_checkpoint_files_like(reader, variable->name, &like);
+    int status = cadre_checkpoint_files_like(reader, variable->name, &like);
     if (status < 0) {
         return status;
     }
@@ -53,11 +61,11 @@ check_variable(const cadre_checkpoint_reader_t *reader, uint64_t checkpoint,
                           variable->name, cadre_dtype_text(variable->dtype),
                           cadre_dtype_text(like.dtype), checkpoint);
     }
-    if (!cadre_shape_equal(variable->shape, variable->rank, like.shape, like.rank)) {
+    if (!cadre_shape_equal(own.shape, own.rank, like.shape, like.rank)) {
         char mine[CADRE_SHAPE_TEXT_SIZE];
         char theirs[CADRE_SHAPE_TEXT_SIZE];
         return cadre_fail(CADRE_ESHAPE, "variable %s is %s, and %s in checkpoint %" PRIu64,
-                          variable->name, cadre_shape_text(variable->shape, variable->rank, mine),
+                          variable->name, cadre_shape_text(own.shape, own.rank, mine),
                           cadre_shape_text(like.shape, like.rank, theirs), checkpoint);
     }
     return 0;
@@ -76,24 +84,20 @@ check_quiet(cadre_coordinator_t *self)
                                                "them, before values of a checkpoint are put back");
 }
 
-/* Returns the time that is left until the deadline, as the timeout of another call. */
-static int64_t
-left_until(int64_t deadline_ms)
-{
-    int64_t left_ms = deadline_ms == INT64_MAX ? -1 : deadline_ms - cadre_clock_now_ms();
-    return deadline_ms == INT64_MAX || left_ms > 0 ? left_ms : 0;
-}
-
 /* Assigns the values that the checkpoint holds for one variable. */
 static int
 put_back(cadre_checkpoint_reader_t *reader, cadre_variable_t *variable, int64_t deadline_ms)
 {
+    if (variable->table) {
+        return cadre_checkpoint_rows_put(reader, variable, deadline_ms);
+    }
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
     int status = cadre_checkpoint_files_values(reader, variable->name, &value);
     if (status < 0) {
         return status;
     }
-    return cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value, left_until(deadline_ms));
+    return cadre_variable_assign(variable, CADRE_VARIABLE_SET, &value,
+                                 cadre_gate_left_ms(deadline_ms));
 }
 
 /* Puts values of a checkpoint back. Everything that can be wrong with it is found before the first

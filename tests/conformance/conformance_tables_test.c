@@ -2,6 +2,7 @@
  * names, whatever is killed, and rows come back with the number of ps a job is resumed with. */
 #include <string.h>
 
+#include <cadre/catalogue.h>
 #include <cadre/table.h>
 
 #include "common/base/random.h"
@@ -19,8 +20,9 @@ typedef struct {
     local_cluster_t cluster;
     const cadre_function_t *step;
     cadre_variable_t *table;
-    float rate;     /* what a gradient of 1 takes away */
-    int seen[KEYS]; /* how often closures looked up each key */
+    cadre_dtype_t storage; /* of its values; 0: f32 */
+    float rate;            /* what a gradient of 1 takes away */
+    int seen[KEYS];        /* how often closures looked up each key */
 } job_t;
 
 /* Looks rows up and pushes a gradient of 1 for each time that one stands there. */
@@ -42,19 +44,27 @@ prepare(job_t *self)
 {
     cadre_table_options_t options = cadre_table_options();
     options.optimizer.learning_rate = rate;
+    options.storage = self->storage;
     OK(cadre_variable_create_table(self->cluster.coordinator, "users", WIDTH, &options,
                                    &self->table));
     self->step = network(self);
 }
 
 static void
-job_open(job_t *self, const local_cluster_options_t *options)
+job_open_stored(job_t *self, const local_cluster_options_t *options, cadre_dtype_t storage)
 {
     memset(self, 0, sizeof(*self));
+    self->storage = storage;
     const uint32_t closures = options->coordinator.step_closures;
     self->rate = closures > 0 ? rate / (float)closures : rate; /* a step applies the mean */
     local_cluster_open(&self->cluster, options);
     prepare(self);
+}
+
+static void
+job_open(job_t *self, const local_cluster_options_t *options)
+{
+    job_open_stored(self, options, 0);
 }
 
 static void
@@ -229,5 +239,61 @@ Test(conformance_tables, T5_assigns_rows_by_key)
     }
     cadre_tensor_fini(&value);
     cr_assert_eq(cadre_variable_read(self.table, &value, LOCAL_WAIT_MS), CADRE_EINVALID);
+    local_cluster_close(&self.cluster);
+}
+
+/* --- back to a checkpoint --- */
+
+static void
+schedule_some(job_t *self, int from, int count)
+{
+    for (int i = from; i < from + count; i++) {
+        schedule(self, i);
+    }
+    join(self);
+}
+
+Test(conformance_tables, goes_back_to_the_rows_of_a_checkpoint)
+{
+    job_t self;
+    uint64_t saved = 0;
+    int then[KEYS];
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    job_open(&self, &options);
+    schedule_some(&self, 0, 3);
+    OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, &saved));
+    memcpy(then, self.seen, sizeof(then));
+    for (int i = 1; i < 3; i++) {
+        schedule_some(&self, 10 * i, 10);
+        OK(cadre_checkpoint_restore(self.cluster.coordinator, saved, LOCAL_WAIT_MS, NULL));
+        memcpy(self.seen, then, sizeof(then));
+        expect_rows(&self); /* rows that were made since are gone */
+        local_cluster_restart(&self.cluster, LOCAL_PS, i % 2);
+        schedule_some(&self, 40 * i, 2);
+        expect_rows(&self);
+    }
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, gets_back_the_values_of_rows_that_a_checkpoint_holds)
+{
+    job_t self;
+    uint64_t saved = 0;
+    int then[KEYS];
+    const char *const names[] = {"users"};
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    job_open_stored(&self, &options, CADRE_BF16);
+    schedule_some(&self, 0, 3);
+    OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, &saved));
+    memcpy(then, self.seen, sizeof(then));
+    for (int i = 1; i < 3; i++) {
+        schedule_some(&self, 10 * i, 10);
+        OK(cadre_checkpoint_restore_values(self.cluster.coordinator, saved, i == 1 ? NULL : names,
+                                           1, LOCAL_WAIT_MS));
+        for (int k = 0; k < KEYS; k++) {
+            self.seen[k] = then[k] > 0 ? then[k] : self.seen[k]; /* others stay */
+        }
+        expect_rows(&self);
+    }
     local_cluster_close(&self.cluster);
 }

@@ -108,6 +108,9 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
  * CADRE_ETIMEOUT, some variables may have the values of the checkpoint and others not; the same
  * call again puts all right. A variable must not be dropped meanwhile.
  *
+ * Of a table (<cadre/table.h>) the rows that the checkpoint holds are assigned, by key; rows that
+ * were made since stay as they are.
+ *
  * Closures must have ended, or each would see a mixture: join, or cancel, before. Pinned closures
  * are not looked at; they see each variable with old values or with those of the checkpoint.
  *
@@ -117,7 +120,6 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
  * CADRE_ESTATE: closures are queued or in flight, or the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or the job or the checkpoint has no variable of a
  *   name; with NULL each variable of the job must be in the checkpoint.
- * CADRE_EINVALID: a variable is a table (<cadre/table.h>); with NULL, if the job has one.
  * CADRE_EDTYPE, CADRE_ESHAPE: a variable has another dtype or shape in the checkpoint.
  * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
 CADRE_API int cadre_checkpoint_restore_values(cadre_coordinator_t *self, uint64_t checkpoint,
