@@ -39,6 +39,7 @@ int cadre_bench_apply(cadre_bench_t *self);
 int cadre_bench_lanes(cadre_bench_t *self);
 int cadre_bench_tables(cadre_bench_t *self);
 int cadre_bench_rows(cadre_bench_t *self);
+int cadre_bench_sparse(cadre_bench_t *self);
 int cadre_bench_checkpoint(cadre_bench_t *self);
 int cadre_bench_training(cadre_bench_t *self);
 int cadre_bench_local(cadre_bench_t *self);
