@@ -657,14 +657,14 @@
 #define CADRE_PS_COUNTERS(C)                                                       \
     C(applied) C(duplicate) C(refused) C(malformed) C(pulls) C(unchanged)          \
     C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)      \
-    C(compensated) C(uncompensated)
+    C(compensated) C(uncompensated) C(rows_pulled) C(rows_pushed)
 /* Of one part of a table: rows and size_bytes are of now, the others only grow. */
 #define CADRE_TABLE_COUNTERS(C)                                                    \
     C(rows) C(size_bytes) C(steps) C(created) C(evicted) C(expired) C(unadmitted)
 #define CADRE_WORKER_COUNTERS(C)                                                   \
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
     C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \
-    C(values_found) C(values_missed)
+    C(values_found) C(values_missed) C(rows_pulled) C(rows_pushed)
 /* clang-format on */
 
 #endif

@@ -14,12 +14,13 @@ cadre_ps_counters_note(cadre_ps_counters_t *self, int counter)
     self->items[counter]++;
 }
 
-/* Counts an update that was applied: its bytes, and its staleness. */
 void
-cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t staleness)
+cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t rows,
+                              uint64_t staleness)
 {
     self->items[CADRE_PS_COUNTER_applied]++;
     self->items[CADRE_PS_COUNTER_push_bytes] += size_bytes;
+    self->items[CADRE_PS_COUNTER_rows_pushed] += rows;
     self->items[CADRE_PS_COUNTER_staleness_sum] += staleness;
     if (staleness > self->items[CADRE_PS_COUNTER_staleness_max]) {
         self->items[CADRE_PS_COUNTER_staleness_max] = staleness;
@@ -34,9 +35,10 @@ cadre_ps_counters_note_late(cadre_ps_counters_t *self, bool is_compensated)
 }
 
 void
-cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes)
+cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t rows)
 {
     self->items[CADRE_PS_COUNTER_pull_bytes] += size_bytes;
+    self->items[CADRE_PS_COUNTER_rows_pulled] += rows;
 }
 
 void

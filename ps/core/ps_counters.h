@@ -24,15 +24,15 @@ void cadre_ps_counters_clear(cadre_ps_counters_t *self);
 /* Adds one to a counter, named by its CADRE_PS_COUNTER_... number. */
 void cadre_ps_counters_note(cadre_ps_counters_t *self, int counter);
 
-/* Counts an update that was applied. */
-void cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes,
+/* Counts an update that was applied, with the rows that it had gradients of by number or key. */
+void cadre_ps_counters_note_update(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t rows,
                                    uint64_t staleness);
 
 /* Counts a late gradient of a partition with delay compensation. */
 void cadre_ps_counters_note_late(cadre_ps_counters_t *self, bool is_compensated);
 
-/* Counts the bytes of an answer to a PULL. */
-void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes);
+/* Counts the bytes of an answer to a PULL, and its rows where it was asked for some. */
+void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t rows);
 
 /* Sets the counters to those that a checkpoint holds in `state`. */
 void cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state);

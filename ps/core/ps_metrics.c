@@ -33,6 +33,10 @@ add_updates(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_ps_push_bytes_total",
                                counters[CADRE_PS_COUNTER_push_bytes],
                                "Bytes of gradients in the updates that were applied.");
+    cadre_metrics_text_counter(text, "cadre_ps_rows_pushed_total",
+                               counters[CADRE_PS_COUNTER_rows_pushed],
+                               "Rows of which updates that were applied had gradients, without "
+                               "those of whole partitions.");
     cadre_metrics_text_counter(
         text, "cadre_ps_staleness_versions_total", counters[CADRE_PS_COUNTER_staleness_sum],
         "Sum of the staleness of applied updates; divide by their number for the mean.");
@@ -60,6 +64,9 @@ add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_ps_pull_bytes_total",
                                counters[CADRE_PS_COUNTER_pull_bytes],
                                "Bytes of values that were sent.");
+    cadre_metrics_text_counter(text, "cadre_ps_rows_pulled_total",
+                               counters[CADRE_PS_COUNTER_rows_pulled],
+                               "Rows that were sent, without those of whole partitions.");
     cadre_metrics_text_counter(text, "cadre_ps_assignments_total",
                                counters[CADRE_PS_COUNTER_assigned],
                                "Assignments that were applied.");

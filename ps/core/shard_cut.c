@@ -157,9 +157,10 @@ cadre_shard_cut_drop(cadre_shard_cut_t *self, const cadre_shard_part_t *part)
 }
 
 void
-cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t staleness)
+cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t rows,
+                            uint64_t staleness)
 {
-    cadre_ps_counters_note_update(&self->counters, size_bytes, staleness);
+    cadre_ps_counters_note_update(&self->counters, size_bytes, rows, staleness);
 }
 
 void

@@ -83,7 +83,8 @@ cadre_shard_image_t cadre_shard_cut_image(const cadre_shard_cut_t *self,
 uint64_t cadre_shard_cut_checkpoint(const cadre_shard_cut_t *self);
 
 /* Count a straggler, an update or an assignment, among what is below the cut. */
-void cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t staleness);
+void cadre_shard_cut_note_update(cadre_shard_cut_t *self, uint64_t size_bytes, uint64_t rows,
+                                 uint64_t staleness);
 void cadre_shard_cut_note_assign(cadre_shard_cut_t *self);
 
 /* Counts a straggler's gradient that is late, for an image: compensated, or as it came. */

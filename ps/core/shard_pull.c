@@ -149,7 +149,7 @@ cadre_shard_pull_answer(const cadre_named_parts_t *named, cadre_pulled_t what,
         take(partition, what, answer->chunks + answer->chunk_count);
         pulled[i].chunk_count = layout->count;
         answer->chunk_count += layout->count;
-        cadre_ps_counters_note_pulled(counters, layout->size_bytes);
+        cadre_ps_counters_note_pulled(counters, layout->size_bytes, 0);
     }
 }
 

@@ -175,9 +175,11 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
         return status;
     }
 
+    uint64_t count = 0;
     while (cadre_row_list_next(&list, &rows)) {
         const cadre_shard_part_t *part = NULL;
         (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);
+        count += rows.count;
         status = add_rows(part, &rows, what, answer, pulled++);
         if (status < 0) {
             drop_chunks(answer);
@@ -188,7 +190,7 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
     for (size_t k = 0; k < answer->chunk_count; k++) {
         size_bytes += cadre_chunk_size_bytes(answer->chunks[k]);
     }
-    cadre_ps_counters_note_pulled(counters, size_bytes);
+    cadre_ps_counters_note_pulled(counters, size_bytes, count);
     return 0;
 }
 

@@ -277,9 +277,11 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
 
     const bool straggles = cadre_shard_cut_is_below(target->cut, push->update);
     uint64_t size_bytes = 0;
+    uint64_t rows = 0;
     size_t at = 0;
     for (size_t i = 0; i < named->count; i++) {
         const cadre_shard_part_t *part = named->items[i].part;
+        rows += named->items[i].rows;
         cadre_chunk_t *const *chunks = message->chunks + at;
         const bool late = is_late(&named->items[i]);
         cadre_chunk_t *const *pulled =
@@ -311,9 +313,9 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
 
     cadre_update_apply(&self->update, &self->lanes);
     cadre_applied_window_mark(self->window, push->update);
-    cadre_ps_counters_note_update(target->counters, size_bytes, staleness);
+    cadre_ps_counters_note_update(target->counters, size_bytes, rows, staleness);
     if (straggles) {
-        cadre_shard_cut_note_update(target->cut, size_bytes, staleness);
+        cadre_shard_cut_note_update(target->cut, size_bytes, rows, staleness);
     }
 }
 
@@ -427,8 +429,10 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
       float weight, share_t *out)
 {
     size_t count = 0;
+    uint64_t rows = 0;
     for (size_t i = 0; i < held->part_count; i++) {
         const cadre_held_part_t *from = &held->parts[i];
+        rows += from->rows;
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(target->parts, from->variable, from->partition, &part) == 0) {
             cadre_chunk_t *const *chunks = held->chunks + from->first_chunk;
@@ -439,7 +443,7 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
         }
     }
     /* Staleness 0: all closures of a step pull the values that the step before made. */
-    cadre_ps_counters_note_update(target->counters, held->size_bytes, 0);
+    cadre_ps_counters_note_update(target->counters, held->size_bytes, rows, 0);
     return count;
 }
 

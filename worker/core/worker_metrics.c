@@ -84,6 +84,10 @@ add_updates(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_worker_push_bytes_total",
                                counters[CADRE_WORKER_COUNTER_push_bytes],
                                "Bytes of gradients in the updates that were to be pushed.");
+    cadre_metrics_text_counter(text, "cadre_worker_rows_pushed_total",
+                               counters[CADRE_WORKER_COUNTER_rows_pushed],
+                               "Rows of which these updates had gradients, without those of whole "
+                               "partitions.");
 }
 
 /* Writes the metrics of values pulled, of arguments, and of malformed messages. */
@@ -94,6 +98,9 @@ add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_worker_pull_bytes_total",
                                counters[CADRE_WORKER_COUNTER_pull_bytes],
                                "Bytes of values that were received.");
+    cadre_metrics_text_counter(text, "cadre_worker_rows_pulled_total",
+                               counters[CADRE_WORKER_COUNTER_rows_pulled],
+                               "Rows that were received, without those of whole partitions.");
     cadre_metrics_text_family(text, "cadre_worker_arguments_total", CADRE_METRIC_COUNTER,
                               "Results of other closures that closures took as arguments, by "
                               "whether the worker had kept them.");

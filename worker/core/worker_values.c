@@ -33,6 +33,7 @@ struct cadre_worker_values {
 typedef struct {
     cadre_run_t *run; /* lives at least until the request is answered or forgotten */
     bool push;        /* PUSH; else PULL */
+    uint64_t rows;    /* without those of whole partitions */
     size_t count;
     size_t parts[]; /* [count]: indexes into `run->parts` */
 } request_note_t;
@@ -230,6 +231,7 @@ next_note(cadre_run_t *run, uint32_t shard, bool push, size_t *at)
             note->push = push;
         }
         note->parts[note->count++] = *at;
+        note->rows += part->id_count;
     }
     return note;
 }
@@ -342,6 +344,7 @@ ask_shard(cadre_worker_values_t *self, cadre_run_t *run, uint32_t shard, request
         request.update = message.push.update;
         cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_push_bytes,
                                   request.size_bytes);
+        cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_rows_pushed, note->rows);
         self->pushes.sent++;
         make_push(self, &message, entry, &request);
     } else {
@@ -587,6 +590,7 @@ take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *
     if (at != message->chunk_count) {
         return CADRE_EMALFORMED;
     }
+    cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_rows_pulled, note->rows);
     size_t received_bytes = 0; /* parts that have not changed come without chunks */
     for (size_t i = 0; i < at; i++) {
         received_bytes += cadre_chunk_size_bytes(message->chunks[i]);

@@ -45,7 +45,7 @@ Test(ps_metrics, each_counter_stands_under_its_own_name)
     for (uint64_t i = 0; i < CADRE_PS_COUNTER_COUNT; i++) {
         figures.counters[i] = 100 + i;
     }
-    cr_assert_eq(CADRE_PS_COUNTER_COUNT, 13);
+    cr_assert_eq(CADRE_PS_COUNTER_COUNT, 15);
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"applied\"} 100\n");
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"duplicate\"} 101\n");
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"refused\"} 102\n");
@@ -59,6 +59,8 @@ Test(ps_metrics, each_counter_stands_under_its_own_name)
     expect(&figures, 0, "\ncadre_ps_assignments_total 110\n");
     expect(&figures, 0, "\ncadre_ps_late_gradients_total{result=\"compensated\"} 111\n");
     expect(&figures, 0, "\ncadre_ps_late_gradients_total{result=\"as_it_came\"} 112\n");
+    expect(&figures, 0, "\ncadre_ps_rows_pulled_total 113\n");
+    expect(&figures, 0, "\ncadre_ps_rows_pushed_total 114\n");
 }
 
 Test(ps_metrics, silence_is_counted_from_what_was_answered)

@@ -22,6 +22,7 @@ Test(shard_tables, gives_first_values_and_makes_no_row_of_a_pull)
         cr_expect_eq(values[i], 1);
     }
     cr_expect_eq(table_figures(&self).rows, 0);
+    cr_expect_eq(COUNTER(&self, rows_pulled), 4);
     close_shard(&self);
 }
 
@@ -42,6 +43,7 @@ Test(shard_tables, applies_gradients_by_key_and_counts_a_version)
     cr_expect_eq(table_figures(&self).rows, 3);
     cr_expect_eq(push_keys(&self, 1, 3, SOME, 1), CADRE_EDUPLICATE);
     cr_expect_eq(COUNTER(&self, applied), 1);
+    cr_expect_eq(COUNTER(&self, rows_pushed), 3);
     close_shard(&self);
 }
 

@@ -109,6 +109,8 @@ Test(worker_rows, pulls_the_rows_of_each_shard_and_joins_them_in_their_order)
         answer_rows(&self, 1, 8, 2);
         expect_rows(&self, &rows);
     }
+    cr_expect_eq(cadre_worker_core_figures(self.core).counters[CADRE_WORKER_COUNTER_rows_pulled],
+                 8);
     fixture_fini(&self);
 }
 
@@ -238,6 +240,8 @@ Test(worker_rows, pushes_ids_and_rows_to_each_shard)
     cr_assert_eq(cadre_chunk_size_bytes(message.chunks[1]), 8);
     cr_expect_arr_eq(cadre_chunk_data(message.chunks[1]), ((float[]){5, 6}), 8);
     cadre_message_fini(&message);
+    cr_expect_eq(cadre_worker_core_figures(self.core).counters[CADRE_WORKER_COUNTER_rows_pushed],
+                 3);
     fixture_fini(&self);
 }
 
