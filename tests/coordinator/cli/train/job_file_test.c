@@ -189,7 +189,7 @@ static const example_t examples[] = {
      "j.json:2:9: data.test: another text has other ids; take a fraction of data.train, as "
      "{\"fraction\": 0.1}"},
     {VALUES "\"fields\": [5, 6], \"softmax\": \"in_batch\"}}",
-     "j.json:2:58: a model of type \"factorization_machine\" has no \"softmax\""},
+     "j.json:2:62: a model of type \"factorization_machine\" has no \"softmax\""},
     {"{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"x\", \"label_kind\": "
      "\"value\"}},\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"softmax\": \"in_batch\"}}",
      "j.json:2:52: model.softmax: candidates are classes, but label_kind in data.train is "
