@@ -21,6 +21,7 @@ int cadre_command_train(int argc, char **argv);
 int cadre_command_evaluate(int argc, char **argv);
 
 int cadre_command_checkpoint(int argc, char **argv);
+int cadre_command_embedding(int argc, char **argv);
 int cadre_command_config(int argc, char **argv);
 int cadre_command_status(int argc, char **argv);
 int cadre_command_variables(int argc, char **argv);

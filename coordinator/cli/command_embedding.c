@@ -1,0 +1,271 @@
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/base/vocabulary.h"
+#include "common/checkpoint/checkpoint_directory.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/embedding.h"
+#include "coordinator/cli/terminal/exit_code.h"
+#include "coordinator/cli/verb.h"
+
+enum { VARIABLE = 256, WORDS, MOST, LEAST, NEAREST = 10, LEAST_COUNT = 5, WORDS_MAX = 1 << 24 };
+
+typedef struct {
+    cadre_verb_words_t words; /* what to do, and a directory or a text */
+    const char *variable;
+    const char *words_file;
+    char **of; /* [of_count]: words whose neighbours are wanted */
+    size_t of_count;
+    long most;  /* neighbours of each, or words of a vocabulary; 0: the default */
+    long least; /* how often a word of a vocabulary is there; 0: the default */
+    bool json;
+} flags_t;
+
+/* Returns the number that an option has; ends the process where it is none in 1 to `most`. */
+static long
+number_of(const char *option, const char *argument, long most, const struct argp_state *state)
+{
+    char *end = NULL;
+    errno = 0;
+    const long number = strtol(argument, &end, 10);
+    if (errno || *end || number < 1 || number > most || argument[0] < '0' || argument[0] > '9') {
+        argp_error(state, "%s: \"%s\" is no number from 1 to %ld", option, argument, most);
+    }
+    return number;
+}
+
+/* Ends the process with a usage error unless the words and flags belong together. */
+static void
+check_end(const flags_t *self, const struct argp_state *state)
+{
+    cadre_verb_words_check(&self->words, (const char *const[]){"neighbours", "text", "words", NULL},
+                           state);
+    const bool of_text = strcmp(self->words.what, "words") == 0;
+    const bool nearest = strcmp(self->words.what, "neighbours") == 0;
+    if (!self->words.object) {
+        argp_error(state, of_text ? "a text is missing" : "a directory of checkpoints is missing");
+    }
+    if (of_text ? self->variable || self->words_file : !self->variable) {
+        argp_error(state, of_text ? "--variable and --words are not of words"
+                                  : "say which variable: --variable NAME");
+    }
+    if (nearest != (self->of_count > 0)) {
+        argp_error(state, nearest ? "say of which words" : "one word too many: \"%s\"",
+                   nearest ? "" : self->of[0]);
+    }
+    if ((!of_text && self->least > 0) || (self->json && !nearest)) {
+        argp_error(state, self->json ? "-o is of neighbours" : "--min-count is of words");
+    }
+    if (nearest && self->most > CADRE_EMBEDDING_NEAREST_MAX) {
+        argp_error(state, "--count: at most %d neighbours", (int)CADRE_EMBEDDING_NEAREST_MAX);
+    }
+}
+
+/* Takes one option or word, or the end of the command line; called by argp. */
+static error_t
+parse(int key, char *argument, struct argp_state *state)
+{
+    flags_t *self = state->input;
+    switch (key) {
+    case 'o':
+        self->json = cadre_verb_is_json(argument, state);
+        break;
+    case VARIABLE:
+        self->variable = argument;
+        break;
+    case WORDS:
+        self->words_file = argument;
+        break;
+    case MOST:
+        self->most = number_of("--count", argument, WORDS_MAX, state);
+        break;
+    case LEAST:
+        self->least = number_of("--min-count", argument, INT32_MAX, state);
+        break;
+    case ARGP_KEY_ARG:
+        if (!cadre_verb_words_take(&self->words, argument)) {
+            self->of[self->of_count++] = argument;
+        }
+        break;
+    case ARGP_KEY_END:
+        check_end(self, state);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+
+    return 0;
+}
+
+/* Reads the variable of the newest sound checkpoint, and the words of its rows. */
+static int
+read_embedding(const flags_t *flags, cadre_embedding_t *embedding)
+{
+    uint64_t id = 0;
+    cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
+    int status = cadre_checkpoint_directory_open(flags->words.object, false, &directory);
+    status = status < 0 ? status : cadre_checkpoint_directory_newest(directory, NULL, NULL, &id);
+    if (status < 0) {
+        return status;
+    }
+
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_checkpoint_name(id, name);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", flags->words.object, name);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    status = cadre_checkpoint_reader_open(path, &reader);
+    status = status < 0 ? status : cadre_embedding_read(reader, flags->variable, embedding);
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", path);
+    }
+    return flags->words_file ? cadre_embedding_read_words(embedding, flags->words_file) : 0;
+}
+
+/* Prints the neighbours of a row as one line of text. */
+static void
+print_neighbours(const cadre_embedding_t *embedding, int64_t row,
+                 const cadre_neighbour_t *neighbours, size_t count)
+{
+    cadre_embedding_print_word(embedding, row, stdout);
+    fputc(':', stdout);
+    for (size_t i = 0; i < count; i++) {
+        fputc(' ', stdout);
+        cadre_embedding_print_word(embedding, neighbours[i].row, stdout);
+        printf(" %.3f", neighbours[i].cosine);
+    }
+    fputc('\n', stdout);
+}
+
+/* Prints the neighbours of a row as one line of JSON. */
+static void
+print_json(const cadre_embedding_t *embedding, int64_t row, const cadre_neighbour_t *neighbours,
+           size_t count)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        const int64_t other = neighbours[i].row;
+        json_array_append_new(list, json_pack("{s:I, s:s?, s:f}", "row", (json_int_t)other, "word",
+                                              embedding->words ? embedding->words[other] : NULL,
+                                              "cosine", neighbours[i].cosine));
+    }
+    json_t *object =
+        json_pack("{s:s, s:I, s:s?, s:o}", "schema", "cadre.neighbours/v1", "row", (json_int_t)row,
+                  "word", embedding->words ? embedding->words[row] : NULL, "neighbours", list);
+    cadre_auto(cadre_free) char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    printf("%s\n", text ? text : "null"); /* a word that is no UTF-8 */
+    json_decref(object);
+}
+
+/* Prints the neighbours of each word that was given. */
+static int
+find_neighbours(const flags_t *flags, const cadre_embedding_t *embedding)
+{
+    cadre_neighbour_t neighbours[CADRE_EMBEDDING_NEAREST_MAX];
+    const size_t most = flags->most > 0 ? (size_t)flags->most : NEAREST;
+    for (size_t i = 0; i < flags->of_count; i++) {
+        int64_t row = 0;
+        int status = cadre_embedding_find(embedding, flags->of[i], &row);
+        if (status < 0) {
+            return status;
+        }
+        const size_t count = cadre_embedding_nearest(embedding, row, most, neighbours);
+        (flags->json ? print_json : print_neighbours)(embedding, row, neighbours, count);
+    }
+    return 0;
+}
+
+/* Counts the words of a text. */
+static int
+count_words(const char *path, cadre_vocabulary_t *vocabulary)
+{
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    for (ssize_t length = 0; (length = getline(&line, &capacity, file)) >= 0;) {
+        const char *at = line;
+        char word[CADRE_WORD_SIZE];
+        while (cadre_vocabulary_next_word(&at, line + length, word) > 0) {
+            cadre_vocabulary_count(vocabulary, word);
+        }
+    }
+    const bool failed = ferror(file) != 0;
+    free(line);
+    fclose(file);
+    return failed ? cadre_fail(CADRE_EIO, "%s: cannot be read", path) : 0;
+}
+
+/* Prints the words of a text by their ids, as format "text" has them. */
+static int
+print_words(const flags_t *flags)
+{
+    cadre_auto(cadre_vocabulary_destroy) cadre_vocabulary_t *vocabulary = cadre_vocabulary_new();
+    int status = count_words(flags->words.object, vocabulary);
+    if (status < 0) {
+        return status;
+    }
+    cadre_vocabulary_rank(vocabulary, flags->least > 0 ? (uint64_t)flags->least : LEAST_COUNT,
+                          flags->most > 0 ? (size_t)flags->most : WORDS_MAX);
+    for (size_t i = 0; i < cadre_vocabulary_size(vocabulary); i++) {
+        puts(cadre_vocabulary_word(vocabulary, i));
+    }
+    return 0;
+}
+
+/* Does what the words say. */
+static int
+run(const flags_t *flags)
+{
+    if (strcmp(flags->words.what, "words") == 0) {
+        return print_words(flags);
+    }
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = {0};
+    int status = read_embedding(flags, &embedding);
+    if (status < 0) {
+        return status;
+    }
+    if (strcmp(flags->words.what, "text") == 0) {
+        cadre_embedding_print(&embedding, stdout);
+        return 0;
+    }
+    return find_neighbours(flags, &embedding);
+}
+
+/* Runs `cadre embedding`: looks at the vectors that a job has learned, and returns the exit code.
+ */
+int
+cadre_command_embedding(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"variable", VARIABLE, "NAME", 0, "The variable whose rows are the vectors", 0},
+        {"words", WORDS, "FILE", 0,
+         "The words of the rows, a word a line; without it their numbers", 0},
+        {"count", MOST, "N", 0, "neighbours: so many, 10; words: at most so many", 0},
+        {"min-count", LEAST, "N", 0, "words: those that are there N times or more, 5", 0},
+        {"output", 'o', "json|text", 0, "neighbours: as JSON, one line for each word", 0},
+        {0}};
+    static const struct argp parser = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "neighbours DIR WORD...\ntext DIR\nwords TEXT",
+        .doc = "Prints the rows that are nearest by cosine to those of the words, or all rows as "
+               "word2vec's text, both of the newest sound checkpoint in DIR; or the words of a "
+               "text by their ids, as format \"text\" of a job has them.",
+    };
+    flags_t flags = {.of = cadre_calloc((size_t)argc, sizeof(char *))};
+
+    argv[0] = "cadre embedding";
+    argp_parse(&parser, argc, argv, 0, NULL, &flags);
+    int status = run(&flags);
+    cadre_free(&flags.of);
+    return status < 0 ? cadre_verb_fail(status) : CADRE_EXIT_OK;
+}

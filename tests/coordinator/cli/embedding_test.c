@@ -1,0 +1,107 @@
+#include "coordinator/cli/embedding.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+TestSuite(embedding, .timeout = 240);
+
+enum { ROWS = 5, WIDTH = 2 };
+
+/* Row 1 points where row 0 does, 2 away from it, 3 half way between the axes, 4 nowhere. */
+static float vectors[ROWS * WIDTH] = {1, 0, 3, 0, -2, 0, 1, 1, 0, 0};
+
+static cadre_embedding_t
+make_embedding(void)
+{
+    cadre_embedding_t made = {.rows = ROWS, .width = WIDTH};
+    cr_assert_eq(cadre_tensor_init(&made.values, CADRE_F32, (int64_t[]){ROWS, WIDTH}, 2), 0);
+    memcpy(made.values.data, vectors, sizeof(vectors));
+    return made;
+}
+
+/* Reads words from a file that holds `text`. */
+static int
+read_words(cadre_embedding_t *embedding, const char *text)
+{
+    char path[] = "/tmp/words-XXXXXX";
+    int descriptor = mkstemp(path);
+    cr_assert_geq(descriptor, 0);
+    cr_assert_eq(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
+    close(descriptor);
+    int status = cadre_embedding_read_words(embedding, path);
+    unlink(path);
+    return status;
+}
+
+Test(embedding, nearest_rows_come_by_cosine)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+    cadre_neighbour_t found[ROWS];
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 0, ROWS, found), ROWS - 1);
+    static const int64_t wanted[] = {1, 3, 4, 2};
+    static const double cosines[] = {1, 0.70710678118654752, 0, -1};
+    for (int i = 0; i < ROWS - 1; i++) {
+        cr_expect_eq(found[i].row, wanted[i]);
+        cr_expect_float_eq(found[i].cosine, cosines[i], 1e-12);
+    }
+    for (size_t most = 1; most < ROWS; most++) {
+        cr_assert_eq(cadre_embedding_nearest(&embedding, 0, most, found), most);
+        cr_expect_eq(found[most - 1].row, wanted[most - 1]);
+    }
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, 2, found), 2);
+    cr_expect(found[0].row == 0 && found[1].row == 1, "of equal ones the lower number");
+}
+
+Test(embedding, rows_are_found_by_number_or_by_word)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+    int64_t row = -1;
+    cr_expect_eq(cadre_embedding_find(&embedding, "4", &row), 0);
+    cr_expect_eq(row, 4);
+    cr_expect_eq(cadre_embedding_find(&embedding, "5", &row), CADRE_ENOTFOUND);
+    cr_assert_eq(read_words(&embedding, "one\r\n2\nthree"), 0, "%s", cadre_error_text());
+    cr_expect_eq(embedding.rows, 3, "rows without a word are left out");
+    cr_expect_eq(cadre_embedding_find(&embedding, "three", &row), 0);
+    cr_expect_eq(row, 2);
+    cr_expect_eq(cadre_embedding_find(&embedding, "2", &row), 0);
+    cr_expect_eq(row, 1);
+    cr_expect_eq(cadre_embedding_find(&embedding, "0", &row), CADRE_ENOTFOUND);
+    cadre_neighbour_t found[ROWS];
+    cr_expect_eq(cadre_embedding_nearest(&embedding, 0, ROWS, found), 2);
+}
+
+Test(embedding, words_are_refused_that_no_reader_could_part)
+{
+    char longest[CADRE_EMBEDDING_WORD_SIZE_MAX + 3];
+    memset(longest, 'x', sizeof(longest));
+    longest[CADRE_EMBEDDING_WORD_SIZE_MAX + 1] = '\n';
+    longest[CADRE_EMBEDDING_WORD_SIZE_MAX + 2] = '\0';
+    const char *const texts[] = {"", "a\n\nb\n", "a b\n", "a\tb\n", "1\n2\n3\n4\n5\n6\n", longest};
+    for (size_t i = 0; i < CADRE_COUNT_OF(texts); i++) {
+        cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+        cr_expect_eq(read_words(&embedding, texts[i]), CADRE_EDATA, "%zu", i);
+    }
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+    cr_expect_eq(read_words(&embedding, longest + 1), 0, "%s", cadre_error_text());
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t other = make_embedding();
+    cr_expect_eq(cadre_embedding_read_words(&other, "/tmp/no-such-file"), CADRE_ENOTFOUND);
+}
+
+Test(embedding, is_printed_as_word2vec_does)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+    ((float *)embedding.values.data)[0] = 0.1F;
+    cr_assert_eq(read_words(&embedding, "a\nb\n"), 0);
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    cadre_embedding_print(&embedding, file);
+    fclose(file);
+    cr_expect_str_eq(text, "2 2\na 0.100000001 0\nb 3 0\n");
+}
