@@ -181,6 +181,44 @@ set_label(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
+/* Reads a column, by its name or its number from 0; false when it is neither. */
+static bool
+read_column(const json_t *value, cadre_data_column_t *column)
+{
+    if (json_is_integer(value)) {
+        column->index = json_integer_value(value);
+        return column->index >= 0 && column->index <= CADRE_DATA_FEATURES_MAX;
+    }
+    const char *text = json_string_value(value);
+    column->name = text && *text ? cadre_strdup(text) : NULL;
+    return column->name != NULL;
+}
+
+/* Reads "columns": which columns of a CSV file are features. */
+static int
+set_columns(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    const size_t count = json_array_size(value);
+    bool right = json_is_array(value) && count >= 1 && count <= CADRE_DATA_COLUMNS_MAX;
+    spec->columns = cadre_calloc(right ? count : 1, sizeof(*spec->columns));
+    for (size_t i = 0; right && i < count; i++) {
+        right = read_column(json_array_get(value, i), &spec->columns[spec->column_count++]);
+    }
+    return right ? 0 : refuse(key, "a list of names of columns or numbers from 0");
+}
+
+/* Returns whether a column is asked for by its name. */
+static bool
+has_named_column(const cadre_data_spec_t *spec)
+{
+    for (size_t i = 0; i < spec->column_count; i++) {
+        if (spec->columns[i].name) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Reads "header": whether the first row of a CSV file has names; with "auto", the reader finds out.
  * */
 static int
@@ -366,6 +404,7 @@ static const struct {
     {"path", 0, set_path},
     {"labels_path", CADRE_DATA_LABELS_FILE, set_labels_path},
     {"label", CADRE_DATA_COLUMNS, set_label},
+    {"columns", CADRE_DATA_COLUMNS, set_columns},
     {"header", CADRE_DATA_COLUMNS, set_header},
     {"delimiter", CADRE_DATA_COLUMNS, set_delimiter},
     {"features", CADRE_DATA_SPARSE, set_features},
@@ -466,6 +505,10 @@ check_whole(const cadre_data_spec_t *spec)
         return cadre_fail(CADRE_ECONFIG,
                           "dataset: key \"label\" names a column, but \"header\" is false");
     }
+    if (has_named_column(spec) && spec->header == CADRE_HEADER_NO) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "dataset: key \"columns\" names a column, but \"header\" is false");
+    }
     if (spec->has_part != (spec->held_out > 0)) {
         return cadre_fail(CADRE_ECONFIG, "dataset: keys \"held_out\" and \"part\" go together");
     }
@@ -552,6 +595,10 @@ cadre_data_spec_fini(cadre_data_spec_t *self)
 {
     free_paths(&self->paths);
     free_paths(&self->labels_paths);
+    for (size_t i = 0; i < self->column_count; i++) {
+        free(self->columns[i].name);
+    }
+    free(self->columns);
     free(self->label_name);
     *self = (cadre_data_spec_t){0};
 }

@@ -19,8 +19,9 @@ struct cadre_csv {
     bool quotes_ok; /* the quotes of the field that was cut last are closed and doubled correctly */
     int64_t columns; /* number of columns, which every line has; 0 before the first line */
     int64_t label;   /* column of the label, from 0 */
+    int64_t *places; /* [columns]: which feature each column is, from 0; -1: none */
     char **names;    /* [columns]: names from the header row; NULL without one */
-    float *x;        /* [columns - 1]: features of the line being read */
+    float *x;        /* features of the line being read */
 };
 
 typedef struct {
@@ -130,12 +131,19 @@ parse_field(cadre_csv_t *self, const char **at, const char *end, field_t *field,
            cadre_number_scan(field->start, field->stop, number) == field->stop;
 }
 
+/* Returns whether a column is the label or a feature; another one may hold any text whose quotes
+ * are right. */
+static bool
+is_read(const cadre_csv_t *self, int64_t column)
+{
+    return column == self->label || self->places[column] >= 0 || !self->quotes_ok;
+}
+
 /* Fills self->x and `label` from a line. */
 static int
 parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
 {
     const char *at = line;
-    float *x = self->x;
 
     for (int64_t column = 0; column < self->columns; column++) {
         /* Most fields are plain numbers: one scan, no look at quotes or blanks. */
@@ -145,7 +153,7 @@ parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
         if (after && (after == end || *after == self->delimiter)) {
             field.stop = after;
             at = after;
-        } else if (!parse_field(self, &at, end, &field, &number)) {
+        } else if (!parse_field(self, &at, end, &field, &number) && is_read(self, column)) {
             /* Counting cuts all fields again, and so forgets how the quotes of this one were. */
             bool quotes_ok = self->quotes_ok;
             int64_t fields = count_fields(self, line, end);
@@ -161,9 +169,10 @@ parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
         }
 
         at += !last; /* skips the delimiter */
+        const int64_t place = self->places[column];
         if (column == self->label) {
             *label = number;
-        } else if (!cadre_reader_scale(self->reader, number, x++)) {
+        } else if (place >= 0 && !cadre_reader_scale(self->reader, number, &self->x[place])) {
             return cadre_fail(CADRE_EDATA, "column %" PRId64 ": %g does not fit f32", column,
                               number);
         }
@@ -311,11 +320,10 @@ read_names(cadre_csv_t *self, const char *line, const char *end)
     }
 }
 
-/* Finds the column that has the name that the data description gives for the label. */
+/* Finds the column with a name of the data description. */
 static int
-find_label_name(cadre_csv_t *self)
+find_name(const cadre_csv_t *self, const char *wanted, int64_t *found)
 {
-    const char *wanted = self->reader->spec->label_name;
     char token[CADRE_BAD_LINES_TOKEN_SIZE];
 
     cadre_bad_lines_token(wanted, wanted + strlen(wanted), token);
@@ -323,18 +331,18 @@ find_label_name(cadre_csv_t *self)
         return cadre_fail(CADRE_EDATA, "no header row, so no column '%s'", token);
     }
 
-    self->label = -1;
+    *found = -1;
     for (int64_t column = 0; column < self->columns; column++) {
         if (strcmp(self->names[column], wanted) != 0) {
             continue;
         }
-        if (self->label >= 0) {
+        if (*found >= 0) {
             return cadre_fail(CADRE_EDATA, "two columns '%s'", token);
         }
-        self->label = column;
+        *found = column;
     }
 
-    return self->label >= 0 ? 0 : cadre_fail(CADRE_EDATA, "the header has no column '%s'", token);
+    return *found >= 0 ? 0 : cadre_fail(CADRE_EDATA, "the header has no column '%s'", token);
 }
 
 /* Finds which column is the label, as the job's data description says. */
@@ -365,10 +373,65 @@ find_label(cadre_csv_t *self)
         break;
     }
 
-    return find_label_name(self);
+    return find_name(self, spec->label_name, &self->label);
 }
 
-/* Learns columns, names and label from the first line of the first file. */
+/* Makes every column but the label a feature, in their order. */
+static void
+place_all(cadre_csv_t *self)
+{
+    for (int64_t column = 0; column < self->columns; column++) {
+        if (column != self->label) {
+            self->places[column] = self->reader->features++;
+        }
+    }
+}
+
+/* Finds a column that the data description names as a feature, and gives it the next place. */
+static int
+place_column(cadre_csv_t *self, const cadre_data_column_t *wanted)
+{
+    int64_t column = wanted->index;
+    int status = wanted->name ? find_name(self, wanted->name, &column) : 0;
+    if (status < 0) {
+        return status;
+    }
+    if (column >= self->columns) {
+        return cadre_fail(CADRE_EDATA, "no column %" PRId64 " (from 0) in %" PRId64 " columns",
+                          column, self->columns);
+    }
+    if (column == self->label || self->places[column] >= 0) {
+        return cadre_fail(CADRE_EDATA, "column %" PRId64 " in \"columns\" is %s", column,
+                          column == self->label ? "the label" : "there twice");
+    }
+    self->places[column] = self->reader->features++;
+    return 0;
+}
+
+/* Finds which columns are features, as the job's data description says. */
+static int
+find_features(cadre_csv_t *self)
+{
+    const cadre_data_spec_t *spec = self->reader->spec;
+    self->reader->features = 0;
+    self->places = cadre_calloc((size_t)self->columns, sizeof(*self->places));
+    for (int64_t column = 0; column < self->columns; column++) {
+        self->places[column] = -1;
+    }
+    if (spec->column_count == 0) {
+        place_all(self);
+        return 0;
+    }
+    for (size_t i = 0; i < spec->column_count; i++) {
+        int status = place_column(self, &spec->columns[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Learns columns, names, label and features from the first line of the first file. */
 static int
 learn(cadre_csv_t *self, const char *line, const char *end, bool is_header)
 {
@@ -388,7 +451,11 @@ learn(cadre_csv_t *self, const char *line, const char *end, bool is_header)
         return status;
     }
 
-    reader->features = self->columns - 1;
+    status = find_features(self);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_reader_make_store(reader, CADRE_ROWS_F32, reader->features);
     self->x = cadre_calloc((size_t)reader->features, sizeof(*self->x));
     return 0;
@@ -487,6 +554,7 @@ cadre_csv_end(cadre_reader_t *self)
         free(csv->names[i]);
     }
     free(csv->names);
+    free(csv->places);
     free(csv->x);
     cadre_free(&self->csv);
 }

@@ -170,6 +170,7 @@ static const struct {
     {"path", "sl", NULL},
     {"labels_path", "sl", NULL},
     {"label", "si", NULL},
+    {"columns", "l", NULL},
     {"header", "sb", NULL},
     {"delimiter", "s", NULL},
     {"features", "i", NULL},
@@ -227,6 +228,7 @@ wanted(const char *types)
                                            {"i", "a whole number"},
                                            {"n", "a number"},
                                            {"b", "true or false"},
+                                           {"l", "a list"},
                                            {"sl", "a string or a list"},
                                            {"si", "a string or a whole number"},
                                            {"sb", "a string, true or false"}};

@@ -234,6 +234,17 @@ Test(data_spec, names_the_key_that_is_wrong)
                   "number from 0");
     check_refused("{'format':'csv','path':'a','label':'z','header':false}",
                   "dataset: key \"label\" names a column, but \"header\" is false");
+    static const char *const columns[] = {"[]", "'a'", "[-1]", "[1.5]", "['']", "[16777217]"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(columns); i++) {
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'a','columns':%s}", columns[i]);
+        check_refused(json, "dataset: key \"columns\" must be a list of names of columns or "
+                            "numbers from 0");
+    }
+    check_refused("{'format':'csv','path':'a','columns':[0,'z'],'header':false}",
+                  "dataset: key \"columns\" names a column, but \"header\" is false");
+    check_refused("{'format':'idx','path':'a','labels_path':'b','columns':[0]}",
+                  "dataset: key \"columns\" does not go with format \"idx\"");
     check_refused("{'format':'csv','path':'a','label_kind':'value','classes':2}",
                   "dataset: key \"classes\" goes with \"label_kind\" \"class\" only");
 }

@@ -271,3 +271,76 @@ Test(csv_reader, notes_a_header_that_has_numbers_in_it)
         cadre_source_close(&dataset);
     }
 }
+
+/* --- columns --- */
+
+#define RATINGS(more) CSV(",'label':'rating','label_kind':'value'" more)
+
+Test(csv_reader, takes_the_columns_that_are_named_in_their_order)
+{
+    static const char head[] = "userId,movieId,title,rating,timestamp\n";
+    cadre_auto(cadre_free) char *text =
+        cadre_asprintf("%s7,30,\"A, B\",4.5,964982703\n8,31,,3,\n9,32,x y,1e1,0x3\n", head);
+    static const float wanted[][2] = {{30, 7}, {31, 8}, {32, 9}};
+    static const double labels[] = {4.5, 3, 10};
+    files_write_text("a", text);
+    static const char *const specs[] = {RATINGS(",'columns':['movieId','userId']"),
+                                        RATINGS(",'columns':[1,'userId']"),
+                                        CSV(",'label':3,'label_kind':'value','columns':[1,0]")};
+    for (size_t k = 0; k < CADRE_COUNT_OF(specs); k++) {
+        cadre_source_t *dataset = files_open_well(specs[k], 3, 2);
+        for (int64_t i = 0; i < 3; i++) {
+            cr_expect_eq(files_check_row(dataset, i, wanted[i]), labels[i]);
+        }
+        cadre_source_close(&dataset);
+    }
+    cadre_source_t *dataset = files_open_well(RATINGS(",'columns':['movieId']"), 3, 1);
+    cr_expect_eq(files_check_row(dataset, 2, &wanted[2][0]), 10);
+    cadre_source_close(&dataset);
+}
+
+Test(csv_reader, still_checks_what_it_reads_of_a_line)
+{
+    static const struct {
+        const char *line;
+        const char *reason;
+    } cases[] = {
+        {"x,1,y,2", "@/a:2: column 0 u: 'x' is no finite number"},
+        {"1,1,y,z", "@/a:2: column 3 r: 'z' is no finite number"},
+        {"1,1,y", "@/a:2: 3 fields, expected 4"},
+        {"1,1,y,2,3", "@/a:2: 5 fields, expected 4"},
+        {"1,\"1,y,2", "@/a:2: column 1 m: quotes do not match"},
+        {"1,\"1\" 2,y,2", "@/a:2: column 1 m: quotes do not match"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf("u,m,t,r\n%s\n", cases[i].line);
+        files_write_text("a", text);
+        files_check_refused(CSV(",'label_kind':'value','columns':['u']"), CADRE_EDATA,
+                            cases[i].reason);
+    }
+}
+
+Test(csv_reader, refuses_columns_that_are_not_there)
+{
+    files_write_text("a", "u,m,m,r\n1,2,3,4\n");
+    files_check_refused(CSV(",'columns':['x']"), CADRE_EDATA,
+                        "@/a:1: the header has no column 'x'");
+    files_check_refused(CSV(",'columns':['m']"), CADRE_EDATA, "@/a:1: two columns 'm'");
+    files_check_refused(CSV(",'columns':[4]"), CADRE_EDATA,
+                        "@/a:1: no column 4 (from 0) in 4 columns");
+    files_check_refused(CSV(",'columns':['u','r']"), CADRE_EDATA,
+                        "@/a:1: column 3 in \"columns\" is the label");
+    files_check_refused(CSV(",'columns':[1,'u',1]"), CADRE_EDATA,
+                        "@/a:1: column 1 in \"columns\" is there twice");
+    files_write_text("a", "1,2,3\n");
+    files_check_refused(CSV(",'columns':['u']"), CADRE_EDATA,
+                        "@/a:1: no header row, so no column 'u'");
+}
+
+Test(csv_reader, survives_random_changes_with_columns)
+{
+    static const char text[] = "u,m,t,r\n1,2,\"a\",1\n3,4,,0\n5,6,b c,1\n";
+    int opened =
+        files_mutate(CSV(",'columns':['m','u'],'skip_bad':2"), "a", text, sizeof(text) - 1, 2000);
+    cr_assert_gt(opened, 400, "%d", opened);
+}
