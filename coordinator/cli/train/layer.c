@@ -80,6 +80,48 @@ cadre_layer_text(cadre_layer_type_t type)
     return types[type];
 }
 
+int
+cadre_layer_rank(cadre_layer_type_t type)
+{
+    switch (type) {
+    case CADRE_LAYER_CONV2D:
+    case CADRE_LAYER_MAX_POOL2D:
+    case CADRE_LAYER_MEAN_POOL2D:
+        return 4;
+    case CADRE_LAYER_TRANSFORMER:
+    case CADRE_LAYER_CONV1D:
+    case CADRE_LAYER_MAX_POOL1D:
+    case CADRE_LAYER_MEAN_POOL1D:
+    case CADRE_LAYER_GRU:
+    case CADRE_LAYER_LSTM:
+        return 3;
+    case CADRE_LAYER_DENSE:
+    case CADRE_LAYER_FLATTEN:
+    case CADRE_LAYER_MEAN:
+    case CADRE_LAYER_ACTIVATION:
+    case CADRE_LAYER_DROPOUT:
+    case CADRE_LAYER_LAYER_NORM:
+    case CADRE_LAYER_BATCH_NORM:
+    case CADRE_LAYER_POSITIONS:
+    case CADRE_LAYER_EMBEDDING:
+    case CADRE_LAYER_RESHAPE:
+    case CADRE_LAYER_ADD:
+    case CADRE_LAYER_CONCAT:
+    case CADRE_LAYER_EMBEDDING_BAG:
+    case CADRE_LAYER_FACTORIZATION_MACHINE:
+    case CADRE_LAYER_INTERACTION:
+        return 0;
+    }
+
+    return 0;
+}
+
+bool
+cadre_layer_takes_ids(cadre_layer_type_t type)
+{
+    return ((1U << type) & LOOKUPS) != 0;
+}
+
 /* Stores a value into the field of the layer that the key with this number has. */
 static void
 store(cadre_layer_t *layer, size_t number, double value)

@@ -126,6 +126,12 @@ typedef struct {
 /* Returns the type's word in job files, such as "conv2d". */
 const char *cadre_layer_text(cadre_layer_type_t type);
 
+/* Returns how many axes the rows have that a layer of the type takes, the batch counted; 0: any. */
+int cadre_layer_rank(cadre_layer_type_t type);
+
+/* Returns whether a layer of the type looks up ids. */
+bool cadre_layer_takes_ids(cadre_layer_type_t type);
+
 /* Returns a layer of the type with the defaults of its keys; members without a default are 0. */
 cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 

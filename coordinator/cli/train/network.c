@@ -695,43 +695,6 @@ add_any(cadre_network_t *self, const cadre_layer_t *layer, const inputs_t *input
     }
 }
 
-/* Returns the rank of the rows that a layer of this type takes; 0 for any rank. */
-static int
-wanted_rank(cadre_layer_type_t type)
-{
-    switch (type) {
-    case CADRE_LAYER_CONV2D:
-    case CADRE_LAYER_MAX_POOL2D:
-    case CADRE_LAYER_MEAN_POOL2D:
-        return 4;
-    case CADRE_LAYER_TRANSFORMER:
-    case CADRE_LAYER_CONV1D:
-    case CADRE_LAYER_MAX_POOL1D:
-    case CADRE_LAYER_MEAN_POOL1D:
-    case CADRE_LAYER_GRU:
-    case CADRE_LAYER_LSTM:
-        return 3;
-    case CADRE_LAYER_DENSE:
-    case CADRE_LAYER_FLATTEN:
-    case CADRE_LAYER_MEAN:
-    case CADRE_LAYER_ACTIVATION:
-    case CADRE_LAYER_DROPOUT:
-    case CADRE_LAYER_LAYER_NORM:
-    case CADRE_LAYER_BATCH_NORM:
-    case CADRE_LAYER_POSITIONS:
-    case CADRE_LAYER_EMBEDDING:
-    case CADRE_LAYER_RESHAPE:
-    case CADRE_LAYER_ADD:
-    case CADRE_LAYER_CONCAT:
-    case CADRE_LAYER_EMBEDDING_BAG:
-    case CADRE_LAYER_FACTORIZATION_MACHINE:
-    case CADRE_LAYER_INTERACTION:
-        return 0;
-    }
-
-    return 0;
-}
-
 /* Returns the advice of an error: how to give the layer inputs with `wanted` axes instead of
  * `rank`. */
 static const char *
@@ -752,7 +715,7 @@ remedy_for(int rank, int wanted)
 static bool
 has_axes(cadre_network_t *self, const char *scope, cadre_layer_type_t type)
 {
-    int wanted = wanted_rank(type);
+    int wanted = cadre_layer_rank(type);
     int rank = shape_of(self).rank;
     if (wanted == 0 || rank == wanted) {
         return true;
@@ -787,20 +750,12 @@ are_alike(cadre_network_t *self, const char *scope, const inputs_t *inputs)
     return true;
 }
 
-/* Returns whether a layer of this type looks up ids. */
-static bool
-takes_ids(cadre_layer_type_t type)
-{
-    return type == CADRE_LAYER_EMBEDDING || type == CADRE_LAYER_EMBEDDING_BAG ||
-           type == CADRE_LAYER_FACTORIZATION_MACHINE;
-}
-
 /* Returns whether the inputs suit the type of layer; if not, notes a mistake. What looks up ids
  * must have an input that is `plain`: numbers of the rows, unchanged. */
 static bool
 can_take(cadre_network_t *self, const char *scope, cadre_layer_type_t type, const inputs_t *inputs)
 {
-    if (takes_ids(type) && !self->plain) {
+    if (cadre_layer_takes_ids(type) && !self->plain) {
         return refuse(self,
                       "%s needs ids, numbers of a row as they came, but is given what a layer "
                       "computes: take them by \"columns\", or from \"input\"",
