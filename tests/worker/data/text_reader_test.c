@@ -14,7 +14,7 @@ typedef struct {
 } row_t;
 
 static row_t
-row_at(const cadre_source_t *source, int64_t row)
+row_at(cadre_source_t *source, int64_t row)
 {
     row_t read;
     cr_assert_eq(cadre_source_read(source, &row, 1, read.x, &read.y), 0);
