@@ -504,7 +504,7 @@ features_known(const cadre_job_t *job, int64_t *features)
     bool whole = false;
     bool sums = false;
     bool items = false;
-    int64_t reshaped = 0;
+    int64_t said = 0; /* numbers of a row, as a layer that takes all of it says */
     for (size_t i = 0; i < job->layer_count; i++) {
         const cadre_layer_t *layer = &job->layers[i];
         int64_t end = layer->first_column + layer->column_count;
@@ -514,13 +514,16 @@ features_known(const cadre_job_t *job, int64_t *features)
         items = items || layer->type == CADRE_LAYER_EMBEDDING_BAG ||
                 layer->type == CADRE_LAYER_FACTORIZATION_MACHINE;
         if (layer->type == CADRE_LAYER_RESHAPE && takes_rows(job, i)) {
-            reshaped = cadre_layer_shape_size(layer);
+            said = cadre_layer_shape_size(layer);
+        }
+        if (layer->field_count > 0 && takes_rows(job, i)) {
+            said = (int64_t)layer->field_count;
         }
     }
     *features += items ? *features % 2 : 0;
-    *features = reshaped > 0 ? reshaped : *features;
-    /* `whole`: some layer takes a whole row; `reshaped`: a layer that does says its size. */
-    return reshaped > 0 || !whole || !sums;
+    *features = said > 0 ? said : *features;
+    /* `whole`: some layer takes a whole row; `said`: a layer that does says its size. */
+    return said > 0 || !whole || !sums;
 }
 
 /* Checks the layers by building the program for rows of a width that suits them; does nothing where

@@ -319,6 +319,24 @@ Test(model, names_the_layer_that_does_not_fit)
     }
 }
 
+/* A layer with fields that takes whole rows says how many columns these have. */
+Test(model, over_fields_is_checked_for_a_row_of_as_many_columns)
+{
+    static const char *const layers[] = {
+        "{\"type\": \"embedding\", \"fields\": [4, 7, 2], \"units\": 3}, {\"type\": \"flatten\"}",
+        "{\"type\": \"embedding_bag\", \"fields\": [4, 7, 2], \"units\": 3}",
+        "{\"type\": \"embedding\", \"fields\": 3, \"table\": true, \"units\": 3}, {\"type\": "
+        "\"flatten\"}",
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(layers); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_auto(cadre_free) char *model =
+            cadre_asprintf("\"type\": \"layers\", \"layers\": [%s]", layers[i]);
+        read_job(&job, "class", model);
+        cr_expect_eq(cadre_model_check(&job), 0, "%s: %s", layers[i], cadre_error_text());
+    }
+}
+
 Test(model, is_checked_before_the_rows_are_known_when_it_says_their_shape)
 {
     static const struct {
