@@ -5,6 +5,7 @@
  *
  * Input: what is drawn (fuzz_message.h), one step after another.
  */
+#include "common/base/assert.h"
 #include "common/base/status.h"
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
@@ -18,7 +19,10 @@ enum {
     COORDINATOR = 8,
     WORKER = 9,
     EPOCH = 3,
-    VARIABLES = 4,
+    VARIABLES = 4, /* dense ones, and */
+    TABLE = 5,     /* one of rows by key */
+    DIM = 2,
+    KEYS = 4, /* that the checkpoint has */
     SIZE_MAX_BYTES = 4 << 20,
     STEP_BYTES = 100, /* held for a step: six gradients of a variable */
     LOADS_MAX = 8
@@ -49,9 +53,11 @@ open_checkpoint(void *context, const char *path, uint32_t shard, cadre_shard_sta
 static int
 find_variable(void *context, const char *name, cadre_stored_variable_t *out)
 {
-    (void)context;
-    *out = (cadre_stored_variable_t){
-        .dtype = name[0] == 'w' ? CADRE_F64 : CADRE_F32, .rank = 2, .shape = {2, 2}};
+    const bool is_table = strcmp(name, FUZZ_WORDS[TABLE]) == 0;
+    *out = (cadre_stored_variable_t){.dtype = name[0] == 'w' ? CADRE_F64 : CADRE_F32,
+                                     .rank = 2,
+                                     .shape = {is_table ? 0 : 2, 2},
+                                     .table_parts = is_table ? 1 + fuzz_byte(context) % 2 : 0};
     return name[0] == 'a' ? cadre_fail(CADRE_ENOTFOUND, "no variable") : 0;
 }
 
@@ -80,11 +86,68 @@ close_checkpoint(void *context)
     (void)context;
 }
 
-static const cadre_loader_t LOADER = {.open = open_checkpoint,
-                                      .find = find_variable,
-                                      .prepare = prepare_range,
-                                      .read = read_range,
-                                      .close = close_checkpoint};
+/* A table of a few keys, of which the caller ends the snapshot. */
+static void
+make_rows(cadre_table_snapshot_t *snapshot, cadre_table_record_t *record)
+{
+    static const uint64_t keys[KEYS] = {0, 1, 7, UINT64_MAX};
+    static const float numbers[KEYS * DIM] = {1};
+    const cadre_table_spec_t spec = cadre_table_spec(DIM);
+    const cadre_table_update_t update = {.count = KEYS, .keys = keys, .numbers = numbers};
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(0);
+    cadre_table_t *table = NULL;
+    cadre_assert(cadre_table_open(&table, &spec, pool) == 0);
+    cadre_table_push(table, &update);
+    cadre_table_snapshot(table, 0, 1, snapshot);
+    cadre_table_describe(table, snapshot, record);
+    cadre_table_close(&table);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+static int
+read_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+           cadre_table_record_t *record, cadre_table_page_t *sightings)
+{
+    cadre_auto(cadre_table_snapshot_fini) cadre_table_snapshot_t snapshot;
+    (void)variable, (void)part, (void)give_up;
+    make_rows(&snapshot, record);
+    *sightings = (cadre_table_page_t){.bytes = NULL};
+    if (fuzz_byte(context) % 4 == 3) { /* a damaged description */
+        ((uint64_t *)record)[fuzz_byte(context) % (sizeof(*record) / sizeof(uint64_t))] =
+            fuzz_number(context, UINT64_MAX);
+    }
+    return 0;
+}
+
+static int
+read_pages(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+           int (*visit)(void *visitor, const cadre_table_page_t *page), void *visitor)
+{
+    cadre_auto(cadre_table_snapshot_fini) cadre_table_snapshot_t snapshot;
+    cadre_table_record_t record;
+    (void)variable, (void)part, (void)give_up;
+    make_rows(&snapshot, &record);
+    cadre_table_page_t page = {.bytes = cadre_chunk_data(snapshot.rows.chunks[0]),
+                               .size_bytes = cadre_chunk_size_bytes(snapshot.rows.chunks[0])};
+    const unsigned how = fuzz_byte(context) % 16;
+    page.position = how == 15 ? (uint32_t)fuzz_number(context, UINT32_MAX) : 0;
+    page.size_bytes -= how == 14 ? 8 : 0;
+    const int status = visit(visitor, &page);
+    return status != 0 || how != 13 ? status : visit(visitor, &page);
+}
+
+static cadre_loader_t
+loader_of(fuzz_t *fuzz)
+{
+    return (cadre_loader_t){.context = fuzz,
+                            .open = open_checkpoint,
+                            .find = find_variable,
+                            .prepare = prepare_range,
+                            .read = read_range,
+                            .table = read_table,
+                            .pages = read_pages,
+                            .close = close_checkpoint};
+}
 
 /* --- the shell --- */
 
@@ -100,7 +163,8 @@ carry_out(target_t *self)
     self->load_count--;
     memmove(self->loads, self->loads + 1, self->load_count * sizeof(cadre_checkpoint_load_t *));
     if (load->number >= self->effects.loads_from) {
-        cadre_checkpoint_load_run(load, &LOADER, &none, NULL);
+        const cadre_loader_t loader = loader_of(&self->fuzz);
+        cadre_checkpoint_load_run(load, &loader, &none, NULL);
     }
     cadre_shard_loaded(self->shard, &load, &self->effects.outbox);
     fuzz_drain(&self->effects.outbox);
@@ -186,7 +250,33 @@ of_coordinator(cadre_message_type_t type)
         .type = type, .request = 1, .incarnation = COORDINATOR, .epoch = EPOCH};
 }
 
-/* A member with four variables of 2 x 2, of different dtypes and optimizers. */
+/* A table of few rows at the most, which it refuses or evicts. */
+static void
+begin_table(target_t *self)
+{
+    static const uint64_t shape[] = {DIM};
+    static const double rate[] = {1};
+    static const double numbers[2] = {0};
+    const uint64_t policy = 1 + fuzz_byte(&self->fuzz) % 3;
+    /* seldom, since a sketch has a megabyte */
+    const uint64_t admit_after = fuzz_byte(&self->fuzz) % 16 == 15 ? 2 : 0;
+    const uint64_t table[] = {CADRE_F32, 0, admit_after, KEYS + 2, policy, 0};
+    cadre_message_t message = of_coordinator(CADRE_MESSAGE_CREATE);
+    message.create = (cadre_create_message_t){.variable = TABLE,
+                                              .name = FUZZ_WORDS[TABLE],
+                                              .partitions = 1,
+                                              .dtype = CADRE_F32,
+                                              .shape = {shape, 1},
+                                              .initializer = CADRE_INITIALIZER_ZEROS,
+                                              .optimizer = CADRE_OPTIMIZER_SGD,
+                                              .optimizer_parameters = {rate, 1},
+                                              .generation = 1,
+                                              .table = {table, CADRE_COUNT_OF(table)},
+                                              .table_numbers = {numbers, 2}};
+    tell_control(self, &message);
+}
+
+/* A member with four variables of 2 x 2, of different dtypes and optimizers, and a table. */
 static void
 begin(target_t *self)
 {
@@ -221,6 +311,7 @@ begin(target_t *self)
                                                   .delay_compensation = {lambda, i == 0}};
         tell_control(self, &message);
     }
+    begin_table(self);
 }
 
 /* Names rows of the first partitions instead of whole ones, half of the time: stretches, or ids in
@@ -265,6 +356,35 @@ add_rows(target_t *self, cadre_message_t *message)
     }
 }
 
+/* Makes an update of some keys of the table of a PUSH, half of the time: ascending, mostly. */
+static void
+push_keys(target_t *self, cadre_message_t *message)
+{
+    static uint64_t record[4];
+    static const float zeros[KEYS * DIM];
+    uint64_t keys[KEYS];
+    const unsigned how = fuzz_byte(&self->fuzz);
+    const size_t count = 1 + how / 2 % KEYS;
+    if (how & 1) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t step = fuzz_byte(&self->fuzz) % 8;
+        keys[i] = i == 0 ? step : keys[i - 1] + step;
+    }
+    while (message->chunk_count > 0) {
+        cadre_chunk_unref(&message->chunks[--message->chunk_count]);
+    }
+    record[0] = TABLE;
+    record[1] = how / 8 % 16 == 15;
+    record[2] = how / 128;
+    record[3] = count;
+    message->push.partitions.count = 0;
+    message->push.rows = (cadre_u64s_t){record, 4};
+    cadre_message_add_chunk(message, cadre_chunk_new_copy(keys, count * sizeof(*keys)));
+    cadre_message_add_chunk(message, cadre_chunk_new_copy(zeros, count * DIM * sizeof(*zeros)));
+}
+
 /* Most of what is drawn is refused at the fence: half of it is made to pass. */
 static void
 correct(target_t *self, cadre_message_t *message)
@@ -273,7 +393,7 @@ correct(target_t *self, cadre_message_t *message)
     size_t count = 1 + fuzz_byte(&self->fuzz) % 4;
     uint64_t generation = cadre_shard_generation(self->shard);
     for (size_t i = 0; i < count; i++) {
-        triples[3 * i] = 1 + fuzz_byte(&self->fuzz) % (VARIABLES + 1);
+        triples[3 * i] = 1 + fuzz_byte(&self->fuzz) % (TABLE + 1);
         triples[3 * i + 1] = fuzz_byte(&self->fuzz) % 8 == 7;
         triples[3 * i + 2] = fuzz_number(&self->fuzz, UINT64_MAX);
     }
@@ -284,6 +404,7 @@ correct(target_t *self, cadre_message_t *message)
     } else if (message->type == CADRE_MESSAGE_PUSH) {
         message->push.generation = generation;
         message->push.partitions = (cadre_u64s_t){triples, 3 * count};
+        push_keys(self, message);
     } else if (message->type == CADRE_MESSAGE_ASSIGN) {
         message->assign.generation = generation;
         message->assign.variable = triples[0];
@@ -337,7 +458,10 @@ say(target_t *self)
     message.request = fuzz_number(fuzz, UINT64_MAX);
     message.incarnation = how & 16 ? from->incarnation : fuzz_number(fuzz, UINT64_MAX);
     message.epoch = how & 32 ? EPOCH : fuzz_number(fuzz, UINT64_MAX);
-    fuzz_chunks(fuzz, &message);
+    if (message.chunk_count == 0 ||
+        how >= 240) { /* what was made to pass keeps its payload, mostly */
+        fuzz_chunks(fuzz, &message);
+    }
     if (from->role == CADRE_ROLE_COORDINATOR &&
         cadre_message_plane(message.type) == CADRE_PLANE_CONTROL) {
         tell_control(self, &message);
