@@ -513,5 +513,16 @@ TABLES = [
      "ps/core/table/table cadre_table_load_begin", drop("self->figures")),
 ]
 
+# --- going back to a checkpoint ---
+
+BACK = [
+    ("back-sequences-kept", "a later checkpoint names closures that were undone",
+     "coordinator/core/checkpoint/checkpoint cadre_checkpoint_on_gone_back",
+     drop("cadre_sequences_fini")),
+    ("back-one-stays", "one shard stays what it was when the job goes back",
+     "coordinator/core/shards/recovery cadre_recovery_go_back",
+     swap("uint32_t shard = 0;", "uint32_t shard = self->links.options->ps_count > 1;")),
+]
+
 MUTANTS = (PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES + ADMISSION + DROPS +
-           TABLES)
+           TABLES + BACK)

@@ -25,6 +25,27 @@ is_finished(const sim_call_t *call)
     return !call->lost && !call->undone && !call->given_up && call->ended && call->status == 0;
 }
 
+/* Whether a shard has an update of a call that was undone. */
+static bool
+has_undone(const sim_state_t *state, const sim_call_t *call)
+{
+    bool found = false;
+    for (uint32_t step = 0; call->undone && step < call->steps; step++) {
+        found = found || sim_state_stamp(state, call->index, step) > 0;
+    }
+    return found;
+}
+
+static void
+check_undone(const sim_check_t *self, const sim_state_t *state, const sim_call_t *call)
+{
+    if (state && has_undone(state, call)) {
+        sim_check_fail(
+            self, "I2: shard %u has closure %" PRIu64 ", which was undone when the job went back",
+            state->shard, call->id);
+    }
+}
+
 /* The first part that lacks an assignment; its variable's number of parts for none. */
 static uint32_t
 lacking_part(const sim_check_t *self, const sim_state_t *state, uint32_t shard, uint32_t number)
@@ -52,6 +73,9 @@ is_assigned(const sim_check_t *self, const sim_assignment_t *assignment, uint64_
 void
 sim_check_complete(const sim_check_t *self, const sim_state_t *state, uint64_t event)
 {
+    for (uint32_t i = 0; i < self->call_count; i++) {
+        check_undone(self, state, self->calls[i]);
+    }
     for (uint32_t i = 0; !self->relaxed && i < self->call_count; i++) {
         const sim_call_t *call = self->calls[i];
         if (is_finished(call) && call->ended_event <= event &&
@@ -145,6 +169,9 @@ sim_check_join(sim_check_t *self, sim_state_t *const *states)
         }
         if (is_finished(call)) {
             check_call(self, states, call);
+        }
+        for (uint32_t shard = 0; shard < self->shard_count; shard++) {
+            check_undone(self, states[shard], call);
         }
     }
     for (uint32_t i = 0; !self->relaxed && i < self->assignment_count; i++) {
@@ -259,6 +286,10 @@ note_problem(const sim_check_t *self, sim_state_t *state, uint64_t cut)
                 snprintf(state->problem, sizeof(state->problem), "update %" PRIu64 " is in it",
                          call->id + step);
             }
+        }
+        if (has_undone(state, call)) {
+            snprintf(state->problem, sizeof(state->problem), "closure %" PRIu64 " was undone",
+                     call->id);
         }
         if (is_finished(call) && call->id < cut && !self->relaxed &&
             lacking_step(self, state, state->shard, call) < SIM_STEPS_MAX) {
