@@ -17,7 +17,10 @@ enum {
     SEARCHES = 64,       /* of which so many at most are under way: more than 2 SEARCH_AHEAD */
     AHEAD = 24,          /* places whose keys are asked for before they are needed */
     GROWTH_PER_KEY = 16, /* bytes of places for one more key, about, with what is spare */
-    SPARE_SEGMENTS = 8,  /* entries of the list for each segment, at most, but for short lists */
+    RESERVED_KEYS = CADRE_ROW_SEGMENT_KEYS * 3 / 4, /* of a segment, at most, when it is made */
+    RESERVED_MAX =
+        1 << 24,        /* keys for which room is made ahead: whoever says how many come may err */
+    SPARE_SEGMENTS = 8, /* entries of the list for each segment, at most, but for short lists */
 };
 
 /* One small hash table. Places are in use where the tag is not 0. */
@@ -167,6 +170,24 @@ cadre_row_index_destroy(cadre_row_index_t **self_p)
     }
     free(self->segments);
     free(self);
+}
+
+void
+cadre_row_index_reserve(cadre_row_index_t *self, uint64_t count)
+{
+    cadre_assert(self->segment_count == 1 && self->segments[0]->count == 0);
+    count = cadre_min_u64(count, RESERVED_MAX);
+    while (count >> self->depth > RESERVED_KEYS) {
+        self->depth++;
+    }
+    segment_free(self, self->segments[0]);
+    free(self->segments);
+    self->segment_count = (size_t)1 << self->depth;
+    self->segments = cadre_calloc(self->segment_count, sizeof(*self->segments));
+    const uint32_t keys = (uint32_t)(count >> self->depth);
+    for (size_t i = 0; i < self->segment_count; i++) {
+        self->segments[i] = segment_new(self, keys + keys / 2 + CAPACITY_MIN, self->depth);
+    }
 }
 
 /* Returns the place of a key in its segment; one that is not in use when the key is not there. */

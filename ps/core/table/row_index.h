@@ -41,6 +41,10 @@ cadre_row_index_t *cadre_row_index_fork(cadre_row_index_t *self, const cadre_row
 
 void cadre_row_index_destroy(cadre_row_index_t **self_p);
 
+/* Makes an empty index ready for about `count` rows, so that adding these splits no segment; or for
+ * fewer, where they are many millions. */
+void cadre_row_index_reserve(cadre_row_index_t *self, uint64_t count);
+
 /* Returns the row that was added with `key`, or CADRE_ROW_NONE. */
 uint32_t cadre_row_index_find(const cadre_row_index_t *self, uint64_t key);
 

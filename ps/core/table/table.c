@@ -782,6 +782,8 @@ cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapsh
         return status;
     }
     self->figures = snapshot->figures;
+    cadre_row_index_reserve(self->index,
+                            cadre_min_u64(snapshot->figures.rows, snapshot->rows.row_end));
     if (!self->sketch) {
         return 0;
     }

@@ -142,3 +142,24 @@ Test(row_index, takes_at_most_eight_bytes_for_a_key_at_any_size)
     }
     tear_down(&f);
 }
+
+Test(row_index, takes_as_many_bytes_with_room_that_was_made_ahead)
+{
+    enum { KEYS = 300000 };
+    for (uint64_t reserved = 0; reserved <= KEYS; reserved += KEYS / 2) {
+        fixture_t f = set_up();
+        cadre_row_index_reserve(f.index, reserved);
+        const uint64_t before = cadre_row_index_size_bytes(f.index);
+        cr_assert_geq(before, reserved * 5);
+        for (uint64_t i = 1; i <= KEYS; i++) {
+            cr_assert_eq(add(&f, i), i - 1);
+        }
+        const uint64_t after = cadre_row_index_size_bytes(f.index);
+        cr_assert_lt((double)after / KEYS, 8.5);
+        cr_assert(reserved < KEYS || after == before, "no segment was split or written again");
+        for (uint64_t i = 1; i <= KEYS; i++) {
+            cr_assert_eq(cadre_row_index_find(f.index, i), i - 1);
+        }
+        tear_down(&f);
+    }
+}
