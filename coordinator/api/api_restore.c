@@ -9,7 +9,7 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/checkpoint_files.h"
-#include "coordinator/checkpoint_rows.h"
+#include "coordinator/api/checkpoint_rows.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 

@@ -191,9 +191,9 @@ growth_of(const cadre_named_parts_t *named, const cadre_message_t *message, bool
 }
 
 /* Checks that there is memory for the rows that an update may make beside those of updates that are
- * held, which were checked when they came and are applied without a check. Its rows are counted only
- * where there might be no memory for all of its keys, and of what is held itself: to look for a key
- * takes as long as to update its row. */
+ * held, which were checked when they came and are applied without a check. Its rows are counted
+ * only where there might be no memory for all of its keys, and of what is held itself: to look for
+ * a key takes as long as to update its row. */
 static int
 check_growth(const cadre_shard_updates_t *self, const cadre_shard_parts_t *parts,
              const cadre_named_parts_t *named, const cadre_message_t *message, uint64_t *growth)
@@ -217,7 +217,8 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     for (size_t i = 0; i < named->count; i++) {
         const cadre_named_part_t *item = &named->items[i];
         size_t count = 0;
-        int status = check_part(item, message->chunks + at, message->chunk_count - at, &count);
+        const size_t left = message->chunk_count - at;
+        int status = check_part(item, left > 0 ? message->chunks + at : NULL, left, &count);
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }

@@ -1,7 +1,7 @@
 /*
  * Files of rows as untrusted bytes: CSV, LIBSVM, IDX, .npy, click logs and texts, plain, gzip and
- * zstd. Three bytes choose the description, two say where a second file (the labels of IDX and .npy)
- * begins. Of what opens, every row that is there can be read and none beyond.
+ * zstd. Three bytes choose the description, two say where a second file (the labels of IDX and
+ * .npy) begins. Of what opens, every row that is there can be read and none beyond.
  */
 #include <stdint.h>
 #include <stdio.h>

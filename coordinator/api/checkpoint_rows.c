@@ -1,4 +1,4 @@
-#include "coordinator/checkpoint_rows.h"
+#include "coordinator/api/checkpoint_rows.h"
 
 #include <stdlib.h>
 

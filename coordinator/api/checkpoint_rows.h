@@ -3,8 +3,8 @@
  *
  * Owner:   nobody: it has no state. Thread: any one but the coordinator's.
  */
-#ifndef CADRE_COORDINATOR_CHECKPOINT_ROWS_H
-#define CADRE_COORDINATOR_CHECKPOINT_ROWS_H
+#ifndef CADRE_COORDINATOR_API_CHECKPOINT_ROWS_H
+#define CADRE_COORDINATOR_API_CHECKPOINT_ROWS_H
 
 #include "common/checkpoint/checkpoint_reader.h"
 #include "coordinator/core/catalogue/catalogue.h"
