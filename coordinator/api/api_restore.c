@@ -8,8 +8,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
-#include "coordinator/checkpoint_files.h"
 #include "coordinator/api/checkpoint_rows.h"
+#include "coordinator/checkpoint_files.h"
 #include "coordinator/coordinator.h"
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 

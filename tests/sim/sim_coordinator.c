@@ -10,6 +10,7 @@
 #include "common/checkpoint/manifest.h"
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "tests/sim/sim_lacks.h"
+#include "tests/sim/sim_swarm.h"
 
 enum { ANSWER_MS_MAX = 20 };
 
@@ -94,6 +95,10 @@ sim_coordinator_start(sim_coordinator_t *self)
     cadre_sequences_fini(&held);
     cadre_core_init(&self->core, &self->options, self->network->now_ms);
     self->core.checkpoint.on_progress = on_progress;
+    if (sim_swarm_has(self->check->seed, "chains", 2)) {
+        cadre_checkpoint_chain(&self->core.checkpoint,
+                               (uint32_t)sim_swarm_draw(self->check->seed, "full every", 2, 5));
+    }
     if (newest) {
         resume(self, newest);
     }

@@ -8,7 +8,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/wire/codec.h"
-#include "tests/sim/sim_swarm.h"
 
 void
 sim_shard_start(sim_shard_t *self)
@@ -557,25 +556,9 @@ on_stored(sim_shard_t *self, uint64_t checkpoint)
 
 /* --- events --- */
 
-/* The checkpoint that a file may leave pages of tables to, where the coordinator names none: in a
- * world with chains the newest, three times of four. */
-static uint64_t
-base_of(const sim_shard_t *self, const cadre_close_cut_message_t *close)
-{
-    char what[48];
-    const sim_checkpoint_t *newest = sim_disk_newest(self->disk, true);
-    snprintf(what, sizeof(what), "base %" PRIu64, close->checkpoint);
-    const bool leaves = sim_swarm_has(self->check->seed, "chains", 2) &&
-                        sim_swarm_draw(self->check->seed, what, 0, 3) > 0;
-    return leaves && newest && close->since == 0 ? newest->id : close->since;
-}
-
 static void
 on_message(sim_shard_t *self, const cadre_task_t *coordinator, cadre_message_t *message)
 {
-    if (message->type == CADRE_MESSAGE_CLOSE_CUT) {
-        message->close_cut.since = base_of(self, &message->close_cut);
-    }
     uint64_t ended =
         message->type == CADRE_MESSAGE_CHECKPOINT_END ? message->checkpoint_end.checkpoint : 0;
     give(self, CADRE_PLANE_CONTROL, coordinator, message);
