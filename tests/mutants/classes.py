@@ -19,6 +19,8 @@ CLASSES = [
      "ps/core/shard_updates apply", drop("cadre_update_compensate")),
     ("rate-a-step-late", "the rate of an update is that of the one after it",
      "ps/core cadre_optimizer_rate", swap("step - 1", "step")),
+    ("removal-unheard", "a worker asks again for functions that it knows to be gone",
+     "worker/core set_function_gone", drop("count_functions")),
     ("lacking-trial", "a suspect resource stays on trial where it cannot be built",
      "coordinator/core lack_function", drop("cadre_resources_on_lack")),
     ("generations-unheeded", "a worker begins a closure before it knows the shards that it names",

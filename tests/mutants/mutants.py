@@ -486,8 +486,6 @@ DROPS = [
     ("removal-of-another", "a dropped function goes because an earlier one could",
      "coordinator/core/shards/removals lowest_kept",
      without("self->seen_place != self->oldest.place")),
-    ("removal-unheard", "a worker that was told of no function waits for those that are gone",
-     "worker/core set_function_gone", drop("count_functions")),
     ("drop-untold", "a worker begins a closure before it has heard of a drop before it",
      "worker/core examine", without("self->directory->drops < closure->drops")),
     ("drop-assigned-again", "an assignment to a variable that is gone is repeated",
