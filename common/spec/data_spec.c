@@ -181,30 +181,31 @@ set_label(const char *key, const json_t *value, cadre_data_spec_t *spec)
     return 0;
 }
 
-/* Reads a column, by its name or its number from 0; false when it is neither. */
-static bool
-read_column(const json_t *value, cadre_data_column_t *column)
-{
-    if (json_is_integer(value)) {
-        column->index = json_integer_value(value);
-        return column->index >= 0 && column->index <= CADRE_DATA_FEATURES_MAX;
-    }
-    const char *text = json_string_value(value);
-    column->name = text && *text ? cadre_strdup(text) : NULL;
-    return column->name != NULL;
-}
-
 /* Reads "columns": which columns of a CSV file are features. */
 static int
 set_columns(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     const size_t count = json_array_size(value);
-    bool right = json_is_array(value) && count >= 1 && count <= CADRE_DATA_COLUMNS_MAX;
-    spec->columns = cadre_calloc(right ? count : 1, sizeof(*spec->columns));
-    for (size_t i = 0; right && i < count; i++) {
-        right = read_column(json_array_get(value, i), &spec->columns[spec->column_count++]);
+    if (!json_is_array(value) || count < 1 || count > CADRE_DATA_COLUMNS_MAX) {
+        return refuse(key, "a list of columns");
     }
-    return right ? 0 : refuse(key, "a list of names of columns or numbers from 0");
+    spec->columns = cadre_calloc(count, sizeof(*spec->columns));
+    int64_t width = 0;
+    for (size_t i = 0; i < count; i++) {
+        cadre_data_column_t *column = &spec->columns[i];
+        int status = cadre_data_column_read(json_array_get(value, i), column);
+        if (status < 0) {
+            return cadre_fail_within(status, "dataset: columns[%zu]", i);
+        }
+        spec->column_count++;
+        width += cadre_data_column_width(column);
+    }
+    return width <= CADRE_DATA_FEATURES_MAX
+               ? 0
+               : cadre_fail(CADRE_ECONFIG,
+                            "dataset: key \"columns\" makes rows of %" PRId64
+                            " numbers, at most %d are allowed",
+                            width, CADRE_DATA_FEATURES_MAX);
 }
 
 /* Returns whether a column is asked for by its name. */
@@ -213,6 +214,18 @@ has_named_column(const cadre_data_spec_t *spec)
 {
     for (size_t i = 0; i < spec->column_count; i++) {
         if (spec->columns[i].name) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns whether a column holds words, which "auto" would take for names. */
+static bool
+has_words(const cadre_data_spec_t *spec)
+{
+    for (size_t i = 0; i < spec->column_count; i++) {
+        if (cadre_data_column_has_words(&spec->columns[i])) {
             return true;
         }
     }
@@ -509,6 +522,11 @@ check_whole(const cadre_data_spec_t *spec)
         return cadre_fail(CADRE_ECONFIG,
                           "dataset: key \"columns\" names a column, but \"header\" is false");
     }
+    if (has_words(spec) && spec->header == CADRE_HEADER_AUTO && !has_named_column(spec) &&
+        spec->label_at != CADRE_LABEL_AT_NAME) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"columns\" has words, which \"auto\" takes "
+                                         "for names: say whether there is a \"header\"");
+    }
     if (spec->has_part != (spec->held_out > 0)) {
         return cadre_fail(CADRE_ECONFIG, "dataset: keys \"held_out\" and \"part\" go together");
     }
@@ -596,7 +614,7 @@ cadre_data_spec_fini(cadre_data_spec_t *self)
     free_paths(&self->paths);
     free_paths(&self->labels_paths);
     for (size_t i = 0; i < self->column_count; i++) {
-        free(self->columns[i].name);
+        cadre_data_column_fini(&self->columns[i]);
     }
     free(self->columns);
     free(self->label_name);

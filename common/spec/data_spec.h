@@ -16,14 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/spec/data_column.h"
+
 enum {
     CADRE_DATA_SPEC_SIZE_MAX = 16384,  /* bytes of JSON; longer ones are refused */
     CADRE_DATA_PATH_SIZE_MAX = 4095,   /* bytes of a path */
     CADRE_DATA_COLUMNS_MAX = 4096,     /* columns in the key "columns" */
     CADRE_DATA_FEATURES_MAX = 1 << 24, /* features of one row; more are refused */
     CADRE_SPLIT_SEED = 1,              /* default of "split_seed" */
-    CADRE_DATA_BUCKETS_MAX = 1 << 24,  /* ids of one column of words: exact as f32 */
-    CADRE_DATA_ITEMS_MAX = 1 << 16,    /* index and value pairs of one row, with "items" */
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
     CADRE_SHUFFLE_BLOCKS = 16,         /* default of "shuffle_blocks" */
     CADRE_SHUFFLE_BLOCKS_MAX = 4096,
@@ -113,12 +113,6 @@ typedef struct {
     size_t count;
 } cadre_data_paths_t;
 
-/* A column of a CSV file: by its name or, where that is NULL, by its number from 0. */
-typedef struct {
-    char *name;
-    int64_t index;
-} cadre_data_column_t;
-
 typedef struct {
     cadre_data_format_t format;
     cadre_data_paths_t paths; /* of files; a relative one is below a folder that the reader knows */
@@ -161,8 +155,8 @@ typedef struct {
  *                  or [] for several, in the order of their names; or a list of both. Required
  *   "labels_path"  idx, npy, required: the files with the labels, as many as those of "path"
  *   "label"        csv: "last" (default), "first", the name of a column, or its number from 0
- *   "columns"      csv: the columns that are features, in that order, each by its name or number
- *                  from 0; the others may hold anything. Default: all but the label
+ *   "columns"      csv: the columns that are features, in that order, each as data_column.h says;
+ *                  the others may hold anything. Default: all but the label
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,
  *   "features"     libsvm: features of a row; default: the largest index in the file

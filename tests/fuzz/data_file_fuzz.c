@@ -81,6 +81,23 @@ describe(const uint8_t *head)
     return spec;
 }
 
+/* Bags and words in the first three columns, which a bit of the third byte asks for. */
+static void
+describe_columns(const uint8_t *head, cadre_data_spec_t *spec, cadre_data_column_t columns[3])
+{
+    if (spec->format != CADRE_DATA_CSV || !(head[2] & 2) || !(head[1] & 128)) {
+        return;
+    }
+    columns[0] = (cadre_data_column_t){.buckets = 2 + head[0], .hash_seed = head[1] & 1};
+    columns[1] = (cadre_data_column_t){.index = 1, .items = 1 + head[0] % 4, .separator = '|'};
+    columns[1].is_weighted = head[1] & 16;
+    columns[2] = columns[1];
+    columns[2].index = 2;
+    columns[2].buckets = 1000;
+    spec->columns = columns;
+    spec->column_count = 2 + (head[0] >> 7);
+}
+
 static void
 read_rows(cadre_source_t *source)
 {
@@ -105,6 +122,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size_bytes)
     char path[PATH_SIZE];
     char labels_path[PATH_SIZE];
     cadre_data_spec_t spec = describe(bytes);
+    cadre_data_column_t columns[3];
+    describe_columns(bytes, &spec, columns);
     const uint8_t *content = bytes + HEAD_SIZE;
     size_t size = size_bytes - HEAD_SIZE;
     size_t cut = bytes[3] | (size_t)bytes[4] << 8;

@@ -9,10 +9,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/data/column_ids.h"
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 
@@ -58,17 +58,6 @@ read_number(const field_t *fields, int index, double *out)
     return 0;
 }
 
-static float
-id_of(const field_t *field, uint64_t column, int64_t buckets)
-{
-    const size_t length = (size_t)(field->end - field->at);
-    if (length == 0) {
-        return 0;
-    }
-    const uint64_t hash = XXH3_64bits_withSeed(field->at, length, column);
-    return (float)(1 + hash % (uint64_t)(buckets - 1));
-}
-
 /* Fills the row and reads the label. */
 static int
 parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[NUMBERS + WORDS],
@@ -91,7 +80,9 @@ parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[
         }
     }
     for (int i = 0; status == 0 && i < WORDS; i++) {
-        x[NUMBERS + i] = id_of(&fields[1 + NUMBERS + i], (uint64_t)i, self->spec->buckets);
+        const field_t *field = &fields[1 + NUMBERS + i];
+        x[NUMBERS + i] = (float)cadre_column_ids_of_word(
+            field->at, (size_t)(field->end - field->at), (uint64_t)i, self->spec->buckets);
     }
     return status;
 }

@@ -1,16 +1,21 @@
 /*
  * Fields are numbers, bare or in double quotes, with blanks around them; a quoted field ends on its
- * line. The label may stand in any column; the others, in order, are x.
+ * line. The label may stand in any column; the others, in order, are x. Columns that hold words or
+ * bags are read by column_ids.h.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/data/column_ids.h"
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
+
+enum { COLUMN_TEXT_SIZE = 64 /* bytes of "column 2 kind" */ };
 
 struct cadre_csv {
     cadre_reader_t *reader;
@@ -19,14 +24,19 @@ struct cadre_csv {
     bool quotes_ok; /* the quotes of the field that was cut last are closed and doubled correctly */
     int64_t columns; /* number of columns, which every line has; 0 before the first line */
     int64_t label;   /* column of the label, from 0 */
-    int64_t *places; /* [columns]: which feature each column is, from 0; -1: none */
-    char **names;    /* [columns]: names from the header row; NULL without one */
-    float *x;        /* features of the line being read */
+    int64_t *places; /* [columns]: where in a row the column's first number is; -1: nowhere */
+    /* [columns]: how a column with words is read, without its name, since the description may be
+     * gone by then; zeroed: it holds one number, or is not read */
+    cadre_data_column_t *words;
+    bool has_words; /* one of the columns has */
+    char **names;   /* [columns]: names from the header row; NULL without one */
+    float *x;       /* features of the line being read */
 };
 
 typedef struct {
     const char *start; /* content, without blanks and outer quotes */
     const char *stop;
+    bool is_quoted; /* it had outer quotes: one inside is doubled */
 } field_t;
 
 static bool
@@ -63,7 +73,7 @@ cut_field(cadre_csv_t *self, const char *at, const char *end, field_t *out)
     const char *stop = closing ? closing + 1 : at;
     const char *after = memchr(stop, self->delimiter, (size_t)(end - stop));
     after = after ? after : end;
-    *out = (field_t){at, after};
+    *out = (field_t){.start = at, .stop = after};
     while (out->start < out->stop && is_blank(self, out->stop[-1])) {
         out->stop--;
     }
@@ -73,6 +83,7 @@ cut_field(cadre_csv_t *self, const char *at, const char *end, field_t *out)
         self->quotes_ok = closing && out->stop == stop;
         out->start += self->quotes_ok;
         out->stop -= self->quotes_ok;
+        out->is_quoted = self->quotes_ok;
     }
 
     return after;
@@ -91,35 +102,61 @@ count_fields(cadre_csv_t *self, const char *at, const char *end)
     return count;
 }
 
+/* Writes how messages call a column, "column 2 kind", to `text`, and returns it. */
+static const char *
+column_text(const cadre_csv_t *self, int64_t column, char text[COLUMN_TEXT_SIZE])
+{
+    char name[CADRE_BAD_LINES_TOKEN_SIZE] = "";
+    if (self->names) {
+        const char *given = self->names[column];
+        cadre_bad_lines_token(given, given + strlen(given), name);
+    }
+    snprintf(text, COLUMN_TEXT_SIZE, "column %" PRId64 "%s%s", column, *name ? " " : "", name);
+    return text;
+}
+
+/* Fails because a line has too few or too many fields. */
+static int
+refuse_count(const cadre_csv_t *self, int64_t fields)
+{
+    return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64, fields, self->columns);
+}
+
 /* Fails with a text that says what is wrong with the field in `column`, or with the whole line if
  * it has too few or too many fields (`fields`). */
 static int
 refuse_field(cadre_csv_t *self, int64_t column, const field_t *field, int64_t fields)
 {
-    if (fields != self->columns) {
-        return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64, fields,
-                          self->columns);
-    }
-
+    char text[COLUMN_TEXT_SIZE];
     char token[CADRE_BAD_LINES_TOKEN_SIZE];
-    char name[CADRE_BAD_LINES_TOKEN_SIZE] = "";
-    if (self->names) {
-        const char *text = self->names[column];
-        cadre_bad_lines_token(text, text + strlen(text), name);
+    column_text(self, column, text);
+    if (fields != self->columns) {
+        return refuse_count(self, fields);
     }
-
-    const char *space = *name ? " " : "";
     if (!self->quotes_ok) {
-        return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: quotes do not match", column, space,
-                          name);
+        return cadre_fail(CADRE_EDATA, "%s: quotes do not match", text);
     }
-
     if (field->start == field->stop) {
-        return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s is empty", column, space, name);
+        return cadre_fail(CADRE_EDATA, "%s is empty", text);
     }
+    return cadre_fail(CADRE_EDATA, "%s: '%s' is no finite number", text,
+                      cadre_bad_lines_token(field->start, field->stop, token));
+}
 
-    return cadre_fail(CADRE_EDATA, "column %" PRId64 "%s%s: '%s' is no finite number", column,
-                      space, name, cadre_bad_lines_token(field->start, field->stop, token));
+/* Returns a copy of a field in which doubled quotes are single. */
+static char *
+copy_field(const field_t *field)
+{
+    char *text = cadre_strndup(field->start, (size_t)(field->stop - field->start));
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        *to++ = *from;
+        if (from[0] == '"' && from[1] == '"') {
+            from++;
+        }
+    }
+    *to = '\0';
+    return text;
 }
 
 /* Reads the number of a field that may have blanks or quotes; false when the field is no number. */
@@ -139,6 +176,36 @@ is_read(const cadre_csv_t *self, int64_t column)
     return column == self->label || self->places[column] >= 0 || !self->quotes_ok;
 }
 
+/* Reads the words, or the bag, in the field at `*at` of a line, and moves `*at` behind it. */
+static int
+parse_words(cadre_csv_t *self, int64_t column, const char **at, const char *end)
+{
+    field_t field;
+    char text[COLUMN_TEXT_SIZE];
+    *at = cut_field(self, *at, end, &field);
+    if (!self->quotes_ok) {
+        return cadre_fail(CADRE_EDATA, "%s: quotes do not match", column_text(self, column, text));
+    }
+
+    const size_t length = (size_t)(field.stop - field.start);
+    const bool is_doubled = field.is_quoted && memchr(field.start, '"', length);
+    cadre_auto(cadre_free) char *copy = is_doubled ? copy_field(&field) : NULL;
+    const char *start = copy ? copy : field.start;
+    int status =
+        cadre_column_ids_read(&self->words[column], start, copy ? copy + strlen(copy) : field.stop,
+                              &self->x[self->places[column]]);
+    return status < 0 ? cadre_fail_within(status, "%s", column_text(self, column, text)) : 0;
+}
+
+/* Fails with `status` and this thread's error text, which says what is wrong with the words of a
+ * line, unless it has too few or too many fields. */
+static int
+refuse_words(cadre_csv_t *self, const char *line, const char *end, int status)
+{
+    int64_t fields = count_fields(self, line, end);
+    return fields == self->columns ? status : refuse_count(self, fields);
+}
+
 /* Fills self->x and `label` from a line. */
 static int
 parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
@@ -148,11 +215,17 @@ parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
     for (int64_t column = 0; column < self->columns; column++) {
         /* Most fields are plain numbers: one scan, no look at quotes or blanks. */
         double number = 0;
-        field_t field = {at, at};
-        const char *after = cadre_number_scan(at, end, &number);
+        field_t field = {.start = at, .stop = at};
+        const bool is_words = cadre_data_column_has_words(&self->words[column]);
+        const char *after = is_words ? NULL : cadre_number_scan(at, end, &number);
         if (after && (after == end || *after == self->delimiter)) {
             field.stop = after;
             at = after;
+        } else if (is_words) {
+            int status = parse_words(self, column, &at, end);
+            if (status < 0) {
+                return refuse_words(self, line, end, status);
+            }
         } else if (!parse_field(self, &at, end, &field, &number) && is_read(self, column)) {
             /* Counting cuts all fields again, and so forgets how the quotes of this one were. */
             bool quotes_ok = self->quotes_ok;
@@ -164,15 +237,15 @@ parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
         /* The line ends behind the last column, and only there. */
         bool last = column == self->columns - 1;
         if ((at == end) != last) {
-            return cadre_fail(CADRE_EDATA, "%" PRId64 " fields, expected %" PRId64,
-                              count_fields(self, line, end), self->columns);
+            return refuse_count(self, count_fields(self, line, end));
         }
 
         at += !last; /* skips the delimiter */
         const int64_t place = self->places[column];
         if (column == self->label) {
             *label = number;
-        } else if (place >= 0 && !cadre_reader_scale(self->reader, number, &self->x[place])) {
+        } else if (place >= 0 && !is_words &&
+                   !cadre_reader_scale(self->reader, number, &self->x[place])) {
             return cadre_fail(CADRE_EDATA, "column %" PRId64 ": %g does not fit f32", column,
                               number);
         }
@@ -290,22 +363,6 @@ looks_like_header(cadre_csv_t *self, const char *line, const char *end)
     }
 }
 
-/* Returns a copy of a field in which doubled quotes are single. */
-static char *
-copy_name(const field_t *field)
-{
-    char *name = cadre_strndup(field->start, (size_t)(field->stop - field->start));
-    char *to = name;
-    for (const char *from = name; *from; from++) {
-        *to++ = *from;
-        if (from[0] == '"' && from[1] == '"') {
-            from++;
-        }
-    }
-    *to = '\0';
-    return name;
-}
-
 /* Reads the names of all columns from the header row. */
 static void
 read_names(cadre_csv_t *self, const char *line, const char *end)
@@ -315,7 +372,7 @@ read_names(cadre_csv_t *self, const char *line, const char *end)
     for (int64_t column = 0; column < self->columns; column++) {
         field_t field;
         at = cut_field(self, at, end, &field);
-        self->names[column] = copy_name(&field);
+        self->names[column] = copy_field(&field);
         at += at < end;
     }
 }
@@ -404,7 +461,13 @@ place_column(cadre_csv_t *self, const cadre_data_column_t *wanted)
         return cadre_fail(CADRE_EDATA, "column %" PRId64 " in \"columns\" is %s", column,
                           column == self->label ? "the label" : "there twice");
     }
-    self->places[column] = self->reader->features++;
+    self->places[column] = self->reader->features;
+    if (cadre_data_column_has_words(wanted)) {
+        self->words[column] = *wanted;
+        self->words[column].name = NULL;
+        self->has_words = true;
+    }
+    self->reader->features += cadre_data_column_width(wanted);
     return 0;
 }
 
@@ -415,6 +478,7 @@ find_features(cadre_csv_t *self)
     const cadre_data_spec_t *spec = self->reader->spec;
     self->reader->features = 0;
     self->places = cadre_calloc((size_t)self->columns, sizeof(*self->places));
+    self->words = cadre_calloc((size_t)self->columns, sizeof(*self->words));
     for (int64_t column = 0; column < self->columns; column++) {
         self->places[column] = -1;
     }
@@ -478,7 +542,7 @@ check_names(cadre_csv_t *self, const char *line, const char *end)
     for (int64_t column = 0; column < self->columns; column++) {
         field_t field;
         at = cut_field(self, at, end, &field);
-        cadre_auto(cadre_free) char *name = copy_name(&field);
+        cadre_auto(cadre_free) char *name = copy_field(&field);
         if (strcmp(name, self->names[column]) != 0) {
             char token[CADRE_BAD_LINES_TOKEN_SIZE];
             return cadre_fail(
@@ -496,6 +560,12 @@ static int
 begin(cadre_csv_t *self, const char *line, const char *end)
 {
     const cadre_csv_header_t header = self->reader->spec->header;
+    /* A row with words looks like a header: in a further file it is one when it has the names. */
+    const bool by_names = self->columns > 0 && self->has_words && header == CADRE_HEADER_AUTO;
+    if (by_names) {
+        return check_names(self, line, end) == 0;
+    }
+
     const bool is_header = header == CADRE_HEADER_YES ||
                            (header == CADRE_HEADER_AUTO && looks_like_header(self, line, end));
     int status = 0;
@@ -555,6 +625,7 @@ cadre_csv_end(cadre_reader_t *self)
     }
     free(csv->names);
     free(csv->places);
+    free(csv->words);
     free(csv->x);
     cadre_free(&self->csv);
 }

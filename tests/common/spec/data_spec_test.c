@@ -234,12 +234,18 @@ Test(data_spec, names_the_key_that_is_wrong)
                   "number from 0");
     check_refused("{'format':'csv','path':'a','label':'z','header':false}",
                   "dataset: key \"label\" names a column, but \"header\" is false");
-    static const char *const columns[] = {"[]", "'a'", "[-1]", "[1.5]", "['']", "[16777217]"};
+    static const char *const lists[] = {"[]", "'a'", "{'column':0}"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(lists); i++) {
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'a','columns':%s}", lists[i]);
+        check_refused(json, "dataset: key \"columns\" must be a list of columns");
+    }
+    static const char *const columns[] = {"[-1]", "[1.5]", "['']", "[16777217]", "[['a']]"};
     for (size_t i = 0; i < CADRE_COUNT_OF(columns); i++) {
         cadre_auto(cadre_free) char *json =
             cadre_asprintf("{'format':'csv','path':'a','columns':%s}", columns[i]);
-        check_refused(json, "dataset: key \"columns\" must be a list of names of columns or "
-                            "numbers from 0");
+        check_refused(json, "dataset: columns[0]: it must be the name of a column, its number "
+                            "from 0, or an object with \"column\"");
     }
     check_refused("{'format':'csv','path':'a','columns':[0,'z'],'header':false}",
                   "dataset: key \"columns\" names a column, but \"header\" is false");
@@ -247,6 +253,93 @@ Test(data_spec, names_the_key_that_is_wrong)
                   "dataset: key \"columns\" does not go with format \"idx\"");
     check_refused("{'format':'csv','path':'a','label_kind':'value','classes':2}",
                   "dataset: key \"classes\" goes with \"label_kind\" \"class\" only");
+}
+
+Test(data_spec, reads_columns_of_words_and_bags)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(
+        decode("{'format':'csv','path':'a','columns':['n',{'column':3,'hash':2},"
+               "{'column':'t','items':65536,'weights':true,'separator':';','hash':16777216,"
+               "'hash_seed':7},{'column':'g','items':1}]}",
+               &spec),
+        0, "%s", cadre_error_text());
+    cr_assert_eq(spec.column_count, 4);
+    const cadre_data_column_t *c = spec.columns;
+    cr_expect(!cadre_data_column_has_words(&c[0]) && cadre_data_column_width(&c[0]) == 1);
+    cr_expect(!c[1].name && c[1].index == 3 && c[1].buckets == 2);
+    cr_expect(cadre_data_column_has_words(&c[1]) && cadre_data_column_width(&c[1]) == 1);
+    cr_expect(c[2].items == 65536 && c[2].is_weighted && c[2].separator == ';');
+    cr_expect(c[2].buckets == 16777216 && c[2].hash_seed == 7);
+    cr_expect_eq(cadre_data_column_width(&c[2]), 131072);
+    cr_expect(c[3].items == 1 && c[3].separator == '|' && !c[3].is_weighted && c[3].buckets == 0);
+    cr_expect(cadre_data_column_has_words(&c[3]));
+    cadre_data_spec_fini(&spec);
+}
+
+Test(data_spec, names_the_key_of_a_column_that_is_wrong)
+{
+    static const struct {
+        const char *column;
+        const char *reason;
+    } cases[] = {
+        {"{'hash':9}", "dataset: columns[0]: key \"column\" is missing: its name, or its number "
+                       "from 0"},
+        {"{'column':-1}", "dataset: columns[0]: key \"column\" must be its name, or its number "
+                          "from 0"},
+        {"{'column':'a','buckets':9}", "dataset: columns[0]: unknown key \"buckets\""},
+        {"{'column':'a','hash':1}",
+         "dataset: columns[0]: key \"hash\" must be a whole number from 2 to 16777216"},
+        {"{'column':'a','hash':16777217}",
+         "dataset: columns[0]: key \"hash\" must be a whole number from 2 to 16777216"},
+        {"{'column':'a','hash_seed':1}",
+         "dataset: columns[0]: key \"hash_seed\" goes with \"hash\" only"},
+        {"{'column':'a','items':0}",
+         "dataset: columns[0]: key \"items\" must be a whole number from 1 to 65536"},
+        {"{'column':'a','items':65537}",
+         "dataset: columns[0]: key \"items\" must be a whole number from 1 to 65536"},
+        {"{'column':'a','hash':9,'separator':'|'}",
+         "dataset: columns[0]: key \"separator\" goes with \"items\" only: how many of them a row "
+         "has at most"},
+        {"{'column':'a','hash':9,'weights':true}",
+         "dataset: columns[0]: key \"weights\" goes with \"items\" only: how many of them a row "
+         "has at most"},
+        {"{'column':'a','items':2,'separator':'x'}",
+         "dataset: columns[0]: key \"separator\" must be one of \"|\", \";\", \",\", \":\", "
+         "\"/\", \"&\" or \" \""},
+        {"{'column':'a','items':2,'separator':':','weights':true}",
+         "dataset: columns[0]: key \"separator\" must be none that \"weights\" have, a colon"},
+        {"{'column':'a','items':2,'weights':1}",
+         "dataset: columns[0]: key \"weights\" must be true or false"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *json =
+            cadre_asprintf("{'format':'csv','path':'a','columns':[%s]}", cases[i].column);
+        check_refused(json, cases[i].reason);
+    }
+    check_refused("{'format':'csv','path':'a','columns':[{'column':2,'hash':9}]}",
+                  "dataset: key \"columns\" has words, which \"auto\" takes for names: say whether "
+                  "there is a \"header\"");
+    check_refused("{'format':'csv','path':'a','columns':[{'column':'z','hash':9}],'header':false}",
+                  "dataset: key \"columns\" names a column, but \"header\" is false");
+}
+
+Test(data_spec, bounds_the_numbers_of_a_row)
+{
+    cadre_auto(cadre_free) char *json = cadre_calloc(CADRE_DATA_SPEC_SIZE_MAX, 1);
+    size_t at = (size_t)sprintf(json, "{'format':'csv','path':'a','header':true,'columns':[0");
+    for (int i = 1; i <= 129; i++) {
+        at += (size_t)sprintf(json + at, ",{'column':%d,'items':65536}", i);
+        if (i == 127) {
+            cadre_data_spec_t spec = {0};
+            strcpy(json + at, "]}");
+            cr_expect_eq(decode(json, &spec), 0, "%s", cadre_error_text());
+            cadre_data_spec_fini(&spec);
+        }
+    }
+    strcpy(json + at, "]}");
+    check_refused(json, "dataset: key \"columns\" makes rows of 16908289 numbers, at most 16777216 "
+                        "are allowed");
 }
 
 Test(data_spec, checks_numbers_at_their_limits)

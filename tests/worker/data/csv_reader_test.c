@@ -1,4 +1,5 @@
 #include <locale.h>
+#include <xxhash.h>
 
 #include "tests/worker/data/files.h"
 #include "worker/data/data_file.h"
@@ -342,5 +343,119 @@ Test(csv_reader, survives_random_changes_with_columns)
     static const char text[] = "u,m,t,r\n1,2,\"a\",1\n3,4,,0\n5,6,b c,1\n";
     int opened =
         files_mutate(CSV(",'columns':['m','u'],'skip_bad':2"), "a", text, sizeof(text) - 1, 2000);
+    cr_assert_gt(opened, 400, "%d", opened);
+}
+
+/* --- words and bags --- */
+
+#define WORDS(columns, more) CSV(",'label_kind':'value','header':true,'columns':[" columns "]" more)
+
+/* Returns the id that docs/data.md promises: 1 + XXH3-64 of the word modulo buckets - 1. */
+static float
+id_of(const char *word, uint64_t seed, uint64_t buckets)
+{
+    return (float)(1 + XXH3_64bits_withSeed(word, strlen(word), seed) % (buckets - 1));
+}
+
+Test(csv_reader, hashes_the_words_of_a_column)
+{
+    files_write_text("a", "who,age,where,y\nanna,31,\"Linz, \"\"A\"\"\",1\n bob ,7,,2\n");
+    cadre_source_t *dataset = files_open_well(
+        WORDS("{'column':'where','hash':1000,'hash_seed':5},'age',{'column':'who','hash':50}", ""),
+        2, 3);
+    const float first[] = {id_of("Linz, \"A\"", 5, 1000), 31, id_of("anna", 0, 50)};
+    const float second[] = {0, 7, id_of("bob", 0, 50)};
+    cr_expect_eq(files_check_row(dataset, 0, first), 1);
+    cr_expect_eq(files_check_row(dataset, 1, second), 2);
+    cadre_source_close(&dataset);
+}
+
+/* A change of the hash would make all tables that were trained before useless. */
+Test(csv_reader, hashes_words_to_the_same_ids_for_ever)
+{
+    cr_expect_eq(id_of("anna", 0, 16777216), 1949500, "%.0f", (double)id_of("anna", 0, 16777216));
+    cr_expect_eq(id_of("anna", 7, 16777216), 12761999, "%.0f", (double)id_of("anna", 7, 16777216));
+}
+
+Test(csv_reader, reads_bags_of_ids_and_words_with_and_without_weights)
+{
+    files_write_text("a", "ids,words,both,y\n"
+                          "3|16777215, x | y z,5:0.5|6|7:-2,1\n"
+                          "0,,,2\n"
+                          "\"1|2|3\",x,a:b:2,3\n");
+    cadre_source_t *dataset =
+        files_open_well(WORDS("{'column':'ids','items':3},{'column':'words','items':2,'hash':9},"
+                              "{'column':'both','items':3,'hash':99,'weights':true}",
+                              ",'scale':10"),
+                        3, 16);
+    const float x = id_of("x", 0, 9);
+    const float rows[][16] = {
+        {3, 16777215, 0, 1, 1, 0, x, id_of("y z", 0, 9), 1, 1, id_of("5", 0, 99), id_of("6", 0, 99),
+         id_of("7", 0, 99), 0.5F, 1, -2},
+        {0, 0, 0, 1},
+        {1, 2, 3, 1, 1, 1, x, 0, 1, 0, id_of("a:b", 0, 99), 0, 0, 2, 0, 0},
+    };
+    for (int64_t i = 0; i < 3; i++) {
+        cr_expect_eq(files_check_row(dataset, i, rows[i]), (double)(i + 1));
+    }
+    cadre_source_close(&dataset);
+}
+
+Test(csv_reader, names_column_and_item_of_a_bad_bag)
+{
+    static const struct {
+        const char *line;
+        const char *reason;
+    } cases[] = {
+        {"1|2|3,0", "@/a:2: column 0 g: 3 items, but \"items\" is 2"},
+        {"1|,0", "@/a:2: column 0 g: item 1: it is empty"},
+        {"|1,0", "@/a:2: column 0 g: item 0: it is empty"},
+        {":2,0", "@/a:2: column 0 g: item 0: it is empty"},
+        {"1|x,0",
+         "@/a:2: column 0 g: item 1: 'x' is no id from 0 to 16777215: words need \"hash\""},
+        {"16777216,0", "@/a:2: column 0 g: item 0: '16777216' is no id from 0 to 16777215: words "
+                       "need \"hash\""},
+        {"1.5,0", "@/a:2: column 0 g: item 0: '1.5' is no id from 0 to 16777215: words need "
+                  "\"hash\""},
+        {"1|2:x,0", "@/a:2: column 0 g: item 1: 'x' is no weight (a finite number)"},
+        {"1|2:1e39,0", "@/a:2: column 0 g: item 1: '1e39' is no weight (a finite number)"},
+        {"1|2", "@/a:2: 1 fields, expected 2"},
+        {"1|2|3,0,0", "@/a:2: 3 fields, expected 2"},
+        {"\"1,0", "@/a:2: column 0 g: quotes do not match"},
+        {"1,x", "@/a:2: column 1 y: 'x' is no finite number"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf("g,y\n%s\n", cases[i].line);
+        files_write_text("a", text);
+        files_check_refused(WORDS("{'column':'g','items':2,'weights':true}", ""), CADRE_EDATA,
+                            cases[i].reason);
+    }
+    files_write_text("a", "g,y\n1|2|3,0\n4,5\n");
+    cadre_source_t *dataset =
+        files_open_well(WORDS("{'column':'g','items':2}", ",'skip_bad':1"), 1, 4);
+    cr_expect_eq(files_check_row(dataset, 0, (const float[]){4, 0, 1, 0}), 5);
+    cadre_source_close(&dataset);
+}
+
+/* Of a further file, a first row of words is a header only when it has the names. */
+Test(csv_reader, tells_a_header_from_words_in_a_further_file)
+{
+    files_write_text("a1", "g,y\nred,0\n");
+    files_write_text("a2", "blue,1\n");
+    files_write_text("a3", "g,y\ngreen,2\n");
+    cadre_source_t *dataset = files_open_well(
+        "{'format':'csv','path':'a*','label_kind':'value','columns':[{'column':'g','hash':99}]}", 3,
+        1);
+    cr_expect_eq(files_check_row(dataset, 1, (const float[]){id_of("blue", 0, 99)}), 1);
+    cr_expect_eq(files_check_row(dataset, 2, (const float[]){id_of("green", 0, 99)}), 2);
+    cadre_source_close(&dataset);
+}
+
+Test(csv_reader, survives_random_changes_with_bags)
+{
+    static const char text[] = "u,g,r\nx,1|2:3,1\n\"a\",,0\ny \"\"z,5,1\n";
+    int opened = files_mutate(CSV(",'header':true,'columns':[{'column':0,'hash':9},"
+                                  "{'column':1,'items':2,'weights':true}],'skip_bad':2"),
+                              "a", text, sizeof(text) - 1, 2000);
     cr_assert_gt(opened, 400, "%d", opened);
 }

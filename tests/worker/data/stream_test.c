@@ -113,6 +113,21 @@ Test(stream, goes_through_many_files_with_headers)
     check_streams("'format':'csv','path':['p-2','p-3','p-1'],'label':2");
 }
 
+static int
+bag_line(char *text, int64_t row)
+{
+    static const char *const bags[] = {"a|b:2", "", "c", "\"d\"\"e|f\"", "g|h|i:-1"};
+    return snprintf(text, LINE_SIZE, "w%" PRId64 ",%s,%d\n", row, bags[row % 5], (int)(row % 10));
+}
+
+/* The blocks are read when the description is gone. */
+Test(stream, has_words_and_bags)
+{
+    free(write_lines("a", ROWS, bag_line));
+    check_streams("'format':'csv','path':'a','header':false,'columns':[{'column':0,'hash':1000},"
+                  "{'column':1,'items':3,'hash':99,'weights':true}]");
+}
+
 Test(stream, has_sparse_rows_and_items)
 {
     free(write_lines("a", ROWS, libsvm_line));
