@@ -13,10 +13,11 @@ enum { POINTER_SIZE = 96, COMMON_KEYS = 4 /* keys that every type of layer has *
 #define ROW(NAME, word) #word,
 static const char *const types[] = {CADRE_LAYER_LIST(ROW)};
 static const char *const activations[] = {CADRE_ACTIVATION_LIST(ROW)};
+static const char *const combiners[] = {CADRE_COMBINER_LIST(ROW)};
 static const char *const wires[] = {CADRE_WIRE_DTYPE_LIST(ROW)};
 #undef ROW
 
-typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, WIRE, SHAPE, FIELDS, TABLE } kind_t;
+typedef enum { INTEGER, NUMBER, SWITCH, ACTIVATION, COMBINER, WIRE, SHAPE, FIELDS, TABLE } kind_t;
 
 #define TYPE(name)   (1U << CADRE_LAYER_##name)
 #define POOLS        (TYPE(MAX_POOL2D) | TYPE(MEAN_POOL2D) | TYPE(MAX_POOL1D) | TYPE(MEAN_POOL1D))
@@ -67,6 +68,7 @@ static const struct {
     {"activation", TYPE(ACTIVATION), ACTIVATION, true, 0, 0, CADRE_ACTIVATION_NONE, AT(activation)},
     {"activation", TYPE(TRANSFORMER), ACTIVATION, false, 0, 0, CADRE_ACTIVATION_GELU,
      AT(activation)},
+    {"combiner", TYPE(EMBEDDING_BAG), COMBINER, false, 0, 0, CADRE_COMBINER_SUM, AT(combiner)},
     {"shape", TYPE(RESHAPE), SHAPE, true, 1, CADRE_LAYER_WIDTH_MAX, 0, AT(shape)},
     {"trainable", VARIABLES, SWITCH, false, 0, 0, 1, AT(trainable)},
     {"l1", WEIGHTS, NUMBER, false, 0, CADRE_LAYER_PENALTY_MAX, -1, AT(l1)},
@@ -130,6 +132,7 @@ store(cadre_layer_t *layer, size_t number, double value)
     switch (keys[number].kind) {
     case INTEGER:
     case ACTIVATION:
+    case COMBINER:
     case WIRE:
     case SHAPE: /* of an array its first number; 0 as a default */
     case FIELDS:
@@ -298,8 +301,10 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
 {
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     kind_t kind = keys[number].kind;
-    if (kind == ACTIVATION) {
-        int word = find_word(source, pointer, value, activations, CADRE_COUNT_OF(activations));
+    if (kind == ACTIVATION || kind == COMBINER) {
+        const bool is_combiner = kind == COMBINER;
+        int word = find_word(source, pointer, value, is_combiner ? combiners : activations,
+                             is_combiner ? CADRE_COUNT_OF(combiners) : CADRE_COUNT_OF(activations));
         if (word < 0) {
             return word;
         }

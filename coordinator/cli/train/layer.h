@@ -52,6 +52,19 @@ typedef enum {
 
 #define CADRE_ACTIVATION_WORDS CADRE_LIST_WORDS(CADRE_ACTIVATION_LIST)
 
+/* What a bag of rows becomes: their sum, mean, or sum over the root of their number; all weighted.
+ * Name, word in job files. */
+#define CADRE_COMBINER_LIST(X)                                                                     \
+    X(SUM, sum)                                                                                    \
+    X(MEAN, mean)                                                                                  \
+    X(SQRTN, sqrtn)
+
+typedef enum {
+#define X(NAME, word) CADRE_COMBINER_##NAME,
+    CADRE_COMBINER_LIST(X)
+#undef X
+} cadre_combiner_t;
+
 /* The types of layers: name, word in job files. */
 #define CADRE_LAYER_LIST(X)                                                                        \
     X(DENSE, dense)                                                                                \
@@ -101,6 +114,7 @@ typedef struct {
     bool sequences;     /* gru, lstm: gives the output of every position, not of the last alone */
     double rate;        /* fraction that dropout removes; also of a transformer */
     int64_t activation; /* cadre_activation_t */
+    int64_t combiner;   /* cadre_combiner_t of an embedding_bag */
     int64_t wire;       /* cadre_dtype_t of its values in messages; 0: that of the model */
     bool trainable;     /* its variables are trained, and batch_norm uses the batch */
     double l1;          /* penalty of its weights; below 0: that of the model */

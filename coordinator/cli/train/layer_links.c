@@ -168,13 +168,70 @@ read_from(const links_t *self, const json_t *value)
 
 /* ---- columns ---- */
 
-/* Reads "columns", [first, count]: which numbers of the row are the input of the layer. */
+/* Finds the column of data.train with this name: sets which numbers of the row it is, and returns
+ * whether there is one. */
+static bool
+find_column(const links_t *self, const char *name, int64_t *first, int64_t *width)
+{
+    const json_t *train = json_object_get(json_object_get(self->source->root, "data"), "train");
+    const json_t *columns = json_object_get(train, "columns");
+    *first = 0;
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        cadre_auto(cadre_data_column_fini) cadre_data_column_t column = {0};
+        if (cadre_data_column_read(json_array_get(columns, i), &column) < 0) {
+            return false; /* the reader of data.train says why */
+        }
+        *width = cadre_data_column_width(&column);
+        if (column.name && strcmp(column.name, name) == 0) {
+            return true;
+        }
+        *first += *width;
+    }
+    return false;
+}
+
+/* Reads the name of a column, which must be the next behind those that the layer takes. */
+static int
+read_column(const links_t *self, const json_t *value, int entry)
+{
+    char place[POINTER_SIZE];
+    place_of(self, "columns", entry, place);
+    cadre_layer_t *layer = &self->list[self->at];
+    const char *name = json_string_value(value);
+    int64_t first = 0;
+    int64_t width = 0;
+    if (!name || !find_column(self, name, &first, &width)) {
+        return refuse(self, place, "must be the name of a column in data.train.columns");
+    }
+    if (layer->column_count > 0 && first != layer->first_column + layer->column_count) {
+        return refuse(self, place,
+                      "must be the column that data.train.columns has behind the one before it: a "
+                      "layer takes numbers that are side by side in a row");
+    }
+    layer->first_column = layer->column_count > 0 ? layer->first_column : first;
+    layer->column_count += width;
+    return 0;
+}
+
+/* Reads "columns", which numbers of the row are the input of the layer: [first, count], or names of
+ * columns that are side by side. */
 static int
 read_columns(const links_t *self, const json_t *value)
 {
     char place[POINTER_SIZE];
     place_of(self, "columns", -1, place);
     cadre_layer_t *layer = &self->list[self->at];
+    if (json_is_string(value)) {
+        return read_column(self, value, -1);
+    }
+    if (json_is_string(json_array_get(value, 0))) {
+        int status = 0;
+        for (size_t i = 0; i < json_array_size(value) && status == 0; i++) {
+            status = read_column(self, json_array_get(value, i), (int)i);
+        }
+        return status;
+    }
+
     const json_t *first = json_array_get(value, 0);
     const json_t *count = json_array_get(value, 1);
     bool numbers = json_array_size(value) == 2 && json_is_integer(first) && json_is_integer(count);
@@ -183,7 +240,8 @@ read_columns(const links_t *self, const json_t *value)
     if (!numbers || begin < 0 || begin >= CADRE_DATA_FEATURES_MAX || size < 1 ||
         size > CADRE_DATA_FEATURES_MAX - begin) {
         return refuse(self, place,
-                      "must be [first, count], such as [0, 8] for the first eight of a row");
+                      "must be [first, count], such as [0, 8] for the first eight of a row, or the "
+                      "names of columns");
     }
     layer->first_column = begin;
     layer->column_count = size;

@@ -5,7 +5,7 @@
  * By default a layer takes the output of the layer before it, and the first layer the row. Three
  * keys change that: "name" gives a layer a name, "from" lists the names of its inputs (earlier
  * layers, or "input": the row in the shape of model.input), and "columns" makes its input a range
- * of the numbers of the row.
+ * of the numbers of the row: by position, or by the names that data.train gives its columns.
  *
  * Thread:  any; the function keeps no state.
  */

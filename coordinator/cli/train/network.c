@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
+#include "coordinator/cli/train/layer_ids.h"
 
 static const float norm_eps = 1e-5F;
 static const cadre_node_t none = {0};
@@ -344,43 +345,6 @@ add_positions(cadre_network_t *self)
     self->x = cadre_op_add(self->program, self->x, positions);
 }
 
-/* Returns the ids in column `number` as positions in a table where they begin at `first`. What is
- * none of the field's `count` ids becomes -1. */
-static cadre_node_t
-place_field(cadre_network_t *self, int64_t number, int64_t first, int64_t count)
-{
-    cadre_program_t *p = self->program;
-    cadre_node_t ids = cadre_op_slice(p, self->x, 1, number, 1);
-    cadre_node_t no_id = cadre_op_const_f32(p, -1);
-    cadre_node_t placed = cadre_op_add(p, ids, cadre_op_const_f32(p, (float)first));
-    placed = cadre_op_where(p, cadre_op_gt(p, ids, no_id), placed, no_id);
-    return cadre_op_where(p, cadre_op_gt(p, cadre_op_const_f32(p, (float)count), ids), placed,
-                          no_id);
-}
-
-/* Returns the ids in self->x, in columns that each have ids of their own, as keys: that of id i of
- * column c is c CADRE_LAYER_IDS_MAX + i. In i64, since f32 does not hold them; what is no id
- * becomes a key below 0, which is that of no row. */
-static cadre_node_t
-place_keys(cadre_network_t *self)
-{
-    cadre_program_t *p = self->program;
-    cadre_node_t no_id = cadre_op_const_f32(p, (float)INT32_MIN);
-    cadre_node_t whole = cadre_op_cast(p, cadre_op_cast(p, self->x, CADRE_I32), CADRE_F32);
-    cadre_node_t ids = cadre_op_where(p, cadre_op_eq(p, self->x, whole), self->x, no_id);
-    ids = cadre_op_where(p, cadre_op_gt(p, ids, cadre_op_const_f32(p, -1)), ids, no_id);
-    cadre_node_t end = cadre_op_const_f32(p, CADRE_LAYER_IDS_MAX);
-    ids = cadre_op_where(p, cadre_op_gt(p, end, ids), ids, no_id);
-
-    int64_t first[CADRE_LAYER_FIELDS_MAX];
-    const int64_t count = size_of(self, 1);
-    for (int64_t i = 0; i < count; i++) {
-        first[i] = i * CADRE_LAYER_IDS_MAX;
-    }
-    const cadre_tensor_t begins = cadre_tensor_view(CADRE_I64, first, &count, 1);
-    return cadre_op_add(p, cadre_op_cast(p, ids, CADRE_I64), cadre_op_const(p, &begins));
-}
-
 /* Gives the ids in self->x, one for each field of the layer, as positions in a table of all fields,
  * or as keys. Returns whether there are as many columns; if not, notes a mistake. */
 static bool
@@ -392,17 +356,7 @@ place_fields(cadre_network_t *self, const cadre_layer_t *layer, const char *scop
         return refuse(self, "%s has %zu fields, but is given %s: an id for each", scope,
                       layer->field_count, shape_text(self, self->x, text));
     }
-    if (layer->table.is_table) {
-        *out = place_keys(self);
-        return true;
-    }
-    int64_t first = 0;
-    *out = none;
-    for (size_t i = 0; i < layer->field_count; i++) {
-        cadre_node_t ids = place_field(self, (int64_t)i, first, layer->fields[i]);
-        *out = i == 0 ? ids : cadre_op_concat(self->program, (cadre_node_t[]){*out, ids}, 2, 1);
-        first += layer->fields[i];
-    }
+    *out = cadre_layer_ids_place(self->program, layer, self->x);
     return true;
 }
 
@@ -419,18 +373,13 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer, const char *sco
 
 /* ---- layers over the items of a row ---- */
 
-/* The items of the rows: ids [B, L] and values [B, L]; of fields the empty node, as all are 1. */
-typedef struct {
-    cadre_node_t ids;
-    cadre_node_t values;
-} items_t;
-
 /* Cuts self->x into the ids, its first half, and their values, its second half; with fields, it is
  * ids alone. Returns whether it is that; if not, notes a mistake. */
 static bool
-split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope, items_t *out)
+split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope,
+            cadre_layer_items_t *out)
 {
-    *out = (items_t){.ids = none, .values = none};
+    *out = (cadre_layer_items_t){.batch = self->batch};
     if (layer->field_count > 0) {
         return place_fields(self, layer, scope, &out->ids);
     }
@@ -448,32 +397,25 @@ split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope
     return true;
 }
 
-/* Returns the sum over the items of a row of the table's row for the id times the value. */
-static cadre_node_t
-bag(cadre_network_t *self, const items_t *items, cadre_node_t rows)
-{
-    return cadre_op_embedding_bag(self->program, rows, items->ids, none, items->values,
-                                  CADRE_BAG_SUM);
-}
-
 static void
 add_embedding_bag(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    items_t items;
+    cadre_layer_items_t items;
     if (split_items(self, layer, scope, &items)) {
         self->number++;
-        self->x = bag(self, &items, lookup(self, "table", layer->units, table));
+        self->x = cadre_layer_ids_bag(self->program, layer, &items,
+                                      lookup(self, "table", layer->units, table));
     }
 }
 
 /* Adds a linear model of the items: the sum of weight times value, and a bias, for each output. */
 static void
-add_linear(cadre_network_t *self, const items_t *items, int64_t outputs)
+add_linear(cadre_network_t *self, const cadre_layer_items_t *items, int64_t outputs)
 {
     self->number++;
     cadre_node_t weights = lookup(self, "w", outputs, no_weight);
-    self->x =
-        cadre_op_add(self->program, bag(self, items, weights), row(self, "b", outputs, zeros));
+    cadre_node_t sum = cadre_layer_ids_bag(self->program, self->layer, items, weights);
+    self->x = cadre_op_add(self->program, sum, row(self, "b", outputs, zeros));
 }
 
 /* Adds a factorization machine: the products of the vectors of all pairs of items, as one number,
@@ -481,7 +423,7 @@ add_linear(cadre_network_t *self, const items_t *items, int64_t outputs)
 static void
 add_factorization_machine(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
-    items_t items;
+    cadre_layer_items_t items;
     if (!split_items(self, layer, scope, &items)) {
         return;
     }
@@ -929,7 +871,7 @@ cadre_network_end_items(cadre_network_t *self, const cadre_layer_t *lookup, int6
         return check_noted(self);
     }
 
-    items_t items;
+    cadre_layer_items_t items;
     if (self->x.id != 0 && split_items(self, lookup, scope, &items)) {
         self->layer = lookup;
         self->layer_wire = self->wire;

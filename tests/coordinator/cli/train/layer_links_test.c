@@ -44,6 +44,57 @@ Test(layer_links, are_names_of_earlier_layers_and_columns)
               layers[3].from[3] == 0);
 }
 
+/* Reads a job whose data have four columns: a number, a bag of two, a word and a number. */
+static int
+read_named(cadre_job_t *job, const char *layers)
+{
+    cadre_job_init(job);
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"columns\": [\"n\", "
+        "{\"column\": \"g\", \"items\": 2}, {\"column\": \"w\", \"hash\": 9}, \"m\"]}}, \"model\": "
+        "{\"type\": \"layers\", \"layers\": [\n%s]}}",
+        layers);
+    return cadre_job_file_parse(job, "j.json", text);
+}
+
+Test(layer_links, are_columns_by_the_names_that_the_data_give_them)
+{
+    static const struct {
+        const char *columns;
+        int64_t first;
+        int64_t count;
+    } cases[] = {{"\"n\"", 0, 1},          {"\"g\"", 1, 4},
+                 {"\"w\"", 5, 1},          {"[\"m\"]", 6, 1},
+                 {"[\"w\", \"m\"]", 5, 2}, {"[\"n\", \"g\", \"w\", \"m\"]", 0, 7}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_auto(cadre_free) char *layers =
+            cadre_asprintf(DENSE(", \"columns\": %s"), cases[i].columns);
+        cr_assert_eq(read_named(&job, layers), 0, "%s", cadre_error_text());
+        cr_expect_eq(job.layers[0].first_column, cases[i].first, "%s", cases[i].columns);
+        cr_expect_eq(job.layers[0].column_count, cases[i].count, "%s", cases[i].columns);
+    }
+
+    static const struct {
+        const char *columns;
+        const char *error;
+    } wrong[] = {
+        {"\"x\"", "j.json:2:42: model.layers[0].columns must be the name of a column in "
+                  "data.train.columns"},
+        {"[\"n\", 3]", "j.json:2:48: model.layers[0].columns[1] must be the name of a column"},
+        {"[\"n\", \"w\"]", "j.json:2:48: model.layers[0].columns[1] must be the column that "
+                           "data.train.columns has behind the one before it"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(wrong); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_auto(cadre_free) char *layers =
+            cadre_asprintf(DENSE(", \"columns\": %s"), wrong[i].columns);
+        cr_expect_eq(read_named(&job, layers), CADRE_ECONFIG);
+        cr_expect(strstr(cadre_error_text(), wrong[i].error) == cadre_error_text(), "%s",
+                  cadre_error_text());
+    }
+}
+
 static const struct {
     const char *layers;
     const char *error;

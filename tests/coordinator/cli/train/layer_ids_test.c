@@ -1,0 +1,63 @@
+#include "coordinator/cli/train/layer_ids.h"
+
+#include <math.h>
+
+#include "tests/worker/device/run_program.h"
+
+TestSuite(layer_ids, .timeout = 240);
+
+enum { IDS = 6, UNITS = 2, BATCH = 4, ITEMS = 3 };
+
+static const float ids[BATCH][ITEMS] = {{1, 4, 0}, {5, 5, 2}, {0, 0, 0}, {3, 1, 0}};
+static const float values[BATCH][ITEMS] = {{1, 1, 0}, {0.5F, 2, 1}, {0, 0, 0}, {-1, 1, 0}};
+
+/* Runs a bag of the combiner over the ids above, with or without values, and a table whose row i is
+ * [i, 10 i]. */
+static cadre_tensor_t
+run_bag(cadre_combiner_t combiner, bool has_values)
+{
+    float rows[IDS][UNITS];
+    for (int i = 0; i < IDS; i++) {
+        rows[i][0] = (float)i;
+        rows[i][1] = (float)(10 * i);
+    }
+    const cadre_tensor_t tensors[] = {
+        cadre_tensor_view(CADRE_F32, (void *)rows, (const int64_t[]){IDS, UNITS}, 2),
+        cadre_tensor_view(CADRE_F32, (void *)(uintptr_t)ids, (const int64_t[]){BATCH, ITEMS}, 2),
+        cadre_tensor_view(CADRE_F32, (void *)(uintptr_t)values, (const int64_t[]){BATCH, ITEMS}, 2),
+    };
+    cadre_layer_t layer = cadre_layer_of(CADRE_LAYER_EMBEDDING_BAG);
+    layer.combiner = combiner;
+    cadre_program_t *p = cadre_program_new("bag");
+    cadre_node_t table = arg_like(p, "rows", &tensors[0]);
+    cadre_layer_items_t items = {.batch = cadre_dim(BATCH), .ids = arg_like(p, "ids", &tensors[1])};
+    cadre_node_t weights = arg_like(p, "values", &tensors[2]);
+    items.values = has_values ? weights : items.values;
+    return run_once(p, cadre_layer_ids_bag(p, &layer, &items, table), tensors);
+}
+
+Test(layer_ids, a_bag_is_a_sum_a_mean_or_that_by_the_root_of_the_number)
+{
+    for (int combiner = CADRE_COMBINER_SUM; combiner <= CADRE_COMBINER_SQRTN; combiner++) {
+        for (int weighted = 0; weighted < 2; weighted++) {
+            cadre_auto(cadre_tensor_fini) cadre_tensor_t made =
+                run_bag((cadre_combiner_t)combiner, weighted);
+            for (int b = 0; b < BATCH; b++) {
+                double sum = 0;
+                double weight = 0;
+                double square = 0;
+                for (int i = 0; i < ITEMS; i++) {
+                    const double value = weighted ? (double)values[b][i] : 1;
+                    sum += value * (double)ids[b][i];
+                    weight += value;
+                    square += value * value;
+                }
+                const double by[] = {1, weight, sqrt(square)};
+                const double wanted = by[combiner] == 0 ? 0 : sum / by[combiner];
+                cr_expect_float_eq(f32_at(&made, UNITS * b), wanted, 1e-5, "%d %d %d", combiner,
+                                   weighted, b);
+                cr_expect_float_eq(f32_at(&made, UNITS * b + 1), 10 * wanted, 1e-4);
+            }
+        }
+    }
+}
