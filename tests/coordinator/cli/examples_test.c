@@ -10,29 +10,14 @@ TestSuite(examples, .timeout = 240);
 
 Test(examples, are_job_files_without_a_fault)
 {
-    static const char *const names[] = {"digits",
-                                        "mnist",
-                                        "adult",
-                                        "digits_linear",
-                                        "digits_logistic",
-                                        "digits_layers",
-                                        "digits_cnn",
-                                        "mnist_cnn",
-                                        "digits_transformer",
-                                        "digits_embedding",
-                                        "digits_residual",
-                                        "digits_conv1d",
-                                        "digits_gru",
-                                        "digits_lstm",
-                                        "diloco",
-                                        "local_sgd",
-                                        "adult_sparse",
-                                        "adult_fm",
-                                        "ratings",
-                                        "dlrm",
-                                        "dlrm_table",
-                                        "skip_gram",
-                                        "two_tower"};
+    static const char *const names[] = {"digits",           "mnist",           "adult",
+                                        "digits_linear",    "digits_logistic", "digits_layers",
+                                        "digits_cnn",       "mnist_cnn",       "digits_transformer",
+                                        "digits_embedding", "digits_residual", "digits_conv1d",
+                                        "digits_gru",       "digits_lstm",     "diloco",
+                                        "local_sgd",        "adult_sparse",    "adult_fm",
+                                        "ratings",          "movies",          "dlrm",
+                                        "dlrm_table",       "skip_gram",       "two_tower"};
     const char *source = getenv("CADRE_SOURCE_DIR");
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_auto(cadre_free) char *path =
