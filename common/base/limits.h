@@ -74,6 +74,12 @@ enum {
     CADRE_CHECKPOINT_FULL_EVERY = 8,
     CADRE_CHECKPOINT_FULL_EVERY_MAX = 64,
 
+    /* A chain also ends when its incremental checkpoints have more than this part, a half, of the
+     * bytes of its full one; but so many bytes are always free to it: files of tables that hold
+     * little are as large as full ones. */
+    CADRE_CHECKPOINT_CHAIN_SHARE = 2,
+    CADRE_CHECKPOINT_CHAIN_BYTES_FREE = 16 << 20,
+
     /* Rows that one call of the API reads or assigns; a call for more is refused. */
     CADRE_ROWS_PER_CALL_MAX = 1 << 26,
 

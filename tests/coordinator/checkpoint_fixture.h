@@ -68,7 +68,8 @@ say_taken(fixture_t *self, uint32_t shard, int status)
 }
 
 static inline void
-say_written(fixture_t *self, uint32_t shard, uint64_t checkpoint, int status)
+say_written_size(fixture_t *self, uint32_t shard, uint64_t checkpoint, int status,
+                 uint64_t size_bytes)
 {
     cadre_task_t ps = fixture_ps(shard);
     uint64_t counters[CADRE_PS_COUNTER_COUNT] = {0};
@@ -81,10 +82,16 @@ say_written(fixture_t *self, uint32_t shard, uint64_t checkpoint, int status)
                                            .status = (uint64_t)-status,
                                            .text = "the disk is full",
                                            .file = shard == 0 ? "shard-0.mdb" : "shard-1.mdb",
-                                           .size_bytes = 4096 * (shard + 1),
+                                           .size_bytes = size_bytes,
                                            .hash = 0xabc0 + shard,
                                            .counters = {counters, CADRE_PS_COUNTER_COUNT}};
     fixture_say(self, &ps, &message);
+}
+
+static inline void
+say_written(fixture_t *self, uint32_t shard, uint64_t checkpoint, int status)
+{
+    say_written_size(self, shard, checkpoint, status, 4096 * (shard + 1));
 }
 
 /* Brings a checkpoint with id 9 to `state`. */

@@ -488,13 +488,23 @@ has_tables(const cadre_checkpoint_t *self)
     return false;
 }
 
+/* Returns whether the chain takes so much room behind its full checkpoint that the next one is
+ * full: of tables that change all over an incremental one is as large as a full one. */
+static bool
+is_chain_heavy(const cadre_checkpoint_t *self)
+{
+    return self->chain_bytes > CADRE_CHECKPOINT_CHAIN_BYTES_FREE &&
+           self->chain_bytes > self->full_bytes / CADRE_CHECKPOINT_CHAIN_SHARE;
+}
+
 /* Returns the checkpoint to which this one leaves pages of tables that have not changed since: the
- * newest that was committed in this session. 0: this one is full, since the chain is long enough or
- * there is no table. */
+ * newest that was committed in this session. 0: this one is full, since the chain is long or heavy
+ * enough or there is no table. */
 static uint64_t
 base_of(const cadre_checkpoint_t *self)
 {
-    const bool is_full = self->chain == 0 || self->chain >= self->full_every;
+    const bool is_full =
+        self->chain == 0 || self->chain >= self->full_every || is_chain_heavy(self);
     return is_full || !has_tables(self) ? 0 : self->last_id;
 }
 
@@ -660,6 +670,16 @@ retain(cadre_checkpoint_t *self)
     order(self, CADRE_STORE_RETAIN, is_spared ? self->spared : oldest, NULL);
 }
 
+/* Makes this checkpoint the last of the chain, or the full one with which another begins. */
+static void
+note_chain(cadre_checkpoint_t *self)
+{
+    const bool is_full = self->since == 0;
+    self->chain = is_full ? 1 : self->chain + 1;
+    self->full_bytes = is_full ? self->last_bytes : self->full_bytes;
+    self->chain_bytes = is_full ? 0 : self->chain_bytes + self->last_bytes;
+}
+
 /* Makes this checkpoint the newest, for whoever resumes and for shards that are restored. */
 static void
 take_commit(cadre_checkpoint_t *self, const char *path)
@@ -672,13 +692,13 @@ take_commit(cadre_checkpoint_t *self, const char *path)
     free(self->last_path);
     self->last_path = cadre_strdup(path);
     self->last_id = self->id;
-    self->chain = self->since > 0 ? self->chain + 1 : 1;
     self->last_ms = self->links.effects->now_ms;
     self->last_took_ms = self->links.effects->now_ms - self->begun_ms;
     self->last_bytes = 0;
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         self->last_bytes += self->shards[i].size_bytes;
     }
+    note_chain(self);
 
     self->saved = self->done;
     self->steps_saved = self->steps;

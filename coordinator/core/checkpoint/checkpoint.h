@@ -98,6 +98,8 @@ typedef struct {
      * pages of tables to the one before (docs/protocol.md#checkpoints). */
     uint32_t full_every;
     uint32_t chain; /* checkpoints from the newest full one to the newest; 0: the next is full */
+    uint64_t full_bytes;  /* size of the files of that full one */
+    uint64_t chain_bytes; /* size of the files of those behind it */
     uint64_t since; /* WRITING: the checkpoint to which this one leaves pages; 0: it is full */
     /* `done` of the newest commit; 0 when its files turned out to be unreadable */
     uint64_t saved;

@@ -188,7 +188,8 @@ typedef struct {
 
     /* Of a job with tables (<cadre/table.h>) every n-th checkpoint is a full one; the others hold
      * of tables what has changed since the one before, which stays on disk as long as they do. 1:
-     * all are full. At most 64. 0: 8. */
+     * all are full. At most 64. 0: 8. The next one is also full when those since the last full one
+     * have more than half of its bytes, and more than 16 MiB. */
     uint32_t checkpoint_full_every;
 
     /* With `local`: how many closures the worker runs at a time, up to 1,024. Where a strategy is

@@ -429,9 +429,10 @@ Test(checkpoint, a_commit_without_an_end_holds_up_no_restore)
     fixture_destroy(&self);
 }
 
-/* Brings one that is opening to its commit, which ends with `status`. */
+/* Brings one that is opening to its commit, which ends with `status`; each of its two files has
+ * `size_bytes`. */
 static void
-commit_opening(fixture_t *self, uint64_t id, int status)
+commit_opening_size(fixture_t *self, uint64_t id, int status, uint64_t size_bytes)
 {
     char path[32];
     snprintf(path, sizeof(path), "/ckpt/ckpt-%u", (unsigned)id);
@@ -439,10 +440,16 @@ commit_opening(fixture_t *self, uint64_t id, int status)
     say_taken(self, 0, 0);
     say_taken(self, 1, 0);
     fixture_turn(self);
-    say_written(self, 0, id, 0);
-    say_written(self, 1, id, 0);
+    say_written_size(self, 0, id, 0, size_bytes);
+    say_written_size(self, 1, id, 0, size_bytes);
     fixture_turn(self);
     stored(self, CADRE_STORE_COMMIT, id, status, status < 0 ? "the last sync failed" : path);
+}
+
+static void
+commit_opening(fixture_t *self, uint64_t id, int status)
+{
+    commit_opening_size(self, id, status, 4096);
 }
 
 /* Brings the next one to its commit, which ends with `status`. */
@@ -514,6 +521,40 @@ Test(checkpoint, leaves_pages_of_tables_to_the_one_before_until_the_chain_is_lon
     expect_since(self, 18, 0, 0);
     cadre_checkpoint_chain(&self->core.checkpoint, 1);
     expect_since(self, 19, 0, 0);
+    fixture_destroy(&self);
+}
+
+/* Takes checkpoint `id` of two files of `mib` MiB, and expects to which it leaves pages. */
+static void
+expect_since_size(fixture_t *self, uint64_t id, uint64_t mib, uint64_t since)
+{
+    fixture_clear(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    fixture_turn(self);
+    commit_opening_size(self, id, 0, mib << 20);
+    cr_assert_eq(self->core.checkpoint.since, since, "checkpoint %d: %d", (int)id,
+                 (int)self->core.checkpoint.since);
+}
+
+/* A chain ends when it has more than half the bytes of its full checkpoint, but for a few. */
+Test(checkpoint, leaves_pages_to_the_one_before_until_the_chain_is_heavy)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    cadre_checkpoint_chain(&self->core.checkpoint, CADRE_CHECKPOINT_FULL_EVERY_MAX);
+    fixture_add_table(self, "users", 16);
+    fixture_turn(self);
+    expect_since_size(self, 9, 100, 0);
+    expect_since_size(self, 10, 20, 9);
+    expect_since_size(self, 11, 30, 10);
+    expect_since_size(self, 12, 1, 11); /* half, and no more */
+    expect_since_size(self, 13, 100, 0);
+    expect_since_size(self, 14, 100, 13); /* of all rows */
+    expect_since_size(self, 15, 4, 0);
+    expect_since_size(self, 16, 4, 15);
+    expect_since_size(self, 17, 4, 16); /* as large as the full one, but small */
+    expect_since_size(self, 18, 1, 17);
+    expect_since_size(self, 19, 4, 0);
     fixture_destroy(&self);
 }
 
