@@ -1,6 +1,7 @@
 #include "common/spec/data_column.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

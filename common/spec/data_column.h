@@ -10,7 +10,6 @@
 #ifndef CADRE_COMMON_SPEC_DATA_COLUMN_H
 #define CADRE_COMMON_SPEC_DATA_COLUMN_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +21,8 @@ enum {
 
 /* Where no separator is given. */
 #define CADRE_DATA_SEPARATOR '|'
+
+struct json_t; /* of jansson.h */
 
 typedef struct {
     char *name;        /* NULL: it is named by `index` */
@@ -45,7 +46,7 @@ typedef struct {
  *   "weights"    with "items": true: an id or word may have a weight behind a colon; default 1
  *
  * Fails with CADRE_ECONFIG and a text that names the key. */
-int cadre_data_column_read(const json_t *value, cadre_data_column_t *out);
+int cadre_data_column_read(const struct json_t *value, cadre_data_column_t *out);
 
 /* Frees the name and clears the struct. */
 void cadre_data_column_fini(cadre_data_column_t *self);

@@ -13,8 +13,8 @@
 #include "coordinator/cli/train/layer.h"
 
 /* Returns the ids x [B, fields], one for each field of the layer, as positions in the table of all
- * fields (cadre_layer_ids) or, where the layer has a table, as keys. What is no id becomes -1 or, of
- * keys, one below 0: both are rows of no table. */
+ * fields (cadre_layer_ids) or, where the layer has a table, as keys. What is no id becomes -1 or,
+ * of keys, one below 0: both are rows of no table. */
 cadre_node_t cadre_layer_ids_place(cadre_program_t *program, const cadre_layer_t *layer,
                                    cadre_node_t x);
 
@@ -26,8 +26,8 @@ typedef struct {
 } cadre_layer_items_t;
 
 /* Returns what a bag of the layer's combiner makes of the `rows` of its table, [B, units]: with r_i
- * the row of item i and w_i its value, the sum of w_i r_i; divided for a mean by the sum of w_i, for
- * sqrtn by the square root of that of w_i^2. What would be divided by 0 is 0. */
+ * the row of item i and w_i its value, the sum of w_i r_i; divided for a mean by the sum of w_i,
+ * for sqrtn by the square root of that of w_i^2. What would be divided by 0 is 0. */
 cadre_node_t cadre_layer_ids_bag(cadre_program_t *program, const cadre_layer_t *layer,
                                  const cadre_layer_items_t *items, cadre_node_t rows);
 

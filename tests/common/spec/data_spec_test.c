@@ -1,6 +1,7 @@
 #include "common/spec/data_spec.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,17 +328,19 @@ Test(data_spec, names_the_key_of_a_column_that_is_wrong)
 Test(data_spec, bounds_the_numbers_of_a_row)
 {
     cadre_auto(cadre_free) char *json = cadre_calloc(CADRE_DATA_SPEC_SIZE_MAX, 1);
-    size_t at = (size_t)sprintf(json, "{'format':'csv','path':'a','header':true,'columns':[0");
+    const size_t size = CADRE_DATA_SPEC_SIZE_MAX;
+    size_t at =
+        (size_t)snprintf(json, size, "{'format':'csv','path':'a','header':true,'columns':[0");
     for (int i = 1; i <= 129; i++) {
-        at += (size_t)sprintf(json + at, ",{'column':%d,'items':65536}", i);
+        at += (size_t)snprintf(json + at, size - at, ",{'column':%d,'items':65536}", i);
         if (i == 127) {
             cadre_data_spec_t spec = {0};
-            strcpy(json + at, "]}");
+            snprintf(json + at, size - at, "]}");
             cr_expect_eq(decode(json, &spec), 0, "%s", cadre_error_text());
             cadre_data_spec_fini(&spec);
         }
     }
-    strcpy(json + at, "]}");
+    snprintf(json + at, size - at, "]}");
     check_refused(json, "dataset: key \"columns\" makes rows of 16908289 numbers, at most 16777216 "
                         "are allowed");
 }
