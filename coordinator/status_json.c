@@ -2,7 +2,9 @@
 
 #include <jansson.h>
 
+#include "common/base/memory.h"
 #include "common/spec/strategy_spec.h"
+#include "coordinator/core/members/table_totals.h"
 
 static const char *const ps_counters[] = {
 #define C(name) #name,
@@ -12,6 +14,12 @@ static const char *const ps_counters[] = {
 static const char *const worker_counters[] = {
 #define C(name) #name,
     CADRE_WORKER_COUNTERS(C)
+#undef C
+};
+
+static const char *const table_counters[] = {
+#define C(name) #name,
+    CADRE_TABLE_COUNTERS(C)
 #undef C
 };
 
@@ -140,6 +148,27 @@ variables_json(const cadre_core_t *core)
                      (json_int_t)(drops->retired - drops->done));
 }
 
+/* Returns what all ps hold of each table; "shards": how many of them have told. */
+static json_t *
+tables_json(const cadre_core_t *core)
+{
+    cadre_auto(cadre_free) cadre_table_totals_t *totals =
+        cadre_calloc(CADRE_TABLES_TOLD_MAX, sizeof(*totals));
+    const size_t count = cadre_table_totals(&core->catalogue, &core->membership, totals);
+    json_t *tables = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *object =
+            json_pack("{s:s, s:I, s:i}", "name", totals[i].table->name, "width",
+                      (json_int_t)totals[i].table->shape[0], "shards", (int)totals[i].shards);
+        for (size_t k = 0; k < CADRE_TABLE_COUNTER_COUNT; k++) {
+            json_object_set_new(object, table_counters[k],
+                                json_integer((json_int_t)totals[i].counters[k]));
+        }
+        json_array_append_new(tables, object);
+    }
+    return tables;
+}
+
 /* Returns for each resource how many workers have built it: where the closures that name it can
  * run. */
 static json_t *
@@ -264,6 +293,7 @@ cadre_core_status_json(const cadre_core_t *core, uint64_t now_ms)
     json_object_set_new(status, "keys_unreadable", json_boolean(core->keys_unreadable));
     json_object_set_new(status, "resources", resources_json(core));
     json_object_set_new(status, "variables", variables_json(core));
+    json_object_set_new(status, "tables", tables_json(core));
     json_object_set_new(status, "clients", json_integer((json_int_t)core->clients.attached.count));
     if (core->checkpoint.state != CADRE_CHECKPOINT_IDLE) {
         json_object_set_new(json_object_get(status, "checkpoints"), "under_way",

@@ -168,7 +168,8 @@
  * process, has answered the ps's own question, asked with each HEARTBEAT. waits: (closure, shard,
  * ms) for what runs on the worker and has waited so long for that shard, the longest first of each
  * shard. lacks: native functions that were told and this worker has not, the first CADRE_LACKS_MAX
- * of them. */
+ * of them. tables: what a ps holds of the first CADRE_TABLES_TOLD_MAX tables, for each its
+ * variable, then CADRE_TABLE_COUNTERS. */
 #define CADRE_HEARTBEAT_FIELDS(F)                                                  \
     F(U64,  sequence,    UINT64_MAX)                                               \
     F(U64S, held,        CADRE_HELD_MAX)                                           \
@@ -180,7 +181,8 @@
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64,  progress,    UINT64_MAX)                                               \
     F(U64S, waits,       3 * CADRE_WAITS_MAX)                                      \
-    F(U64S, lacks,       CADRE_LACKS_MAX)
+    F(U64S, lacks,       CADRE_LACKS_MAX)                                          \
+    F(U64S, tables,      8 * CADRE_TABLES_TOLD_MAX)
 
 /* Finish what runs, take nothing new, say GOODBYE. */
 #define CADRE_DRAIN_FIELDS(F)

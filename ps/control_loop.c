@@ -456,6 +456,7 @@ take_counts(cadre_control_loop_t *self, const cadre_shard_counts_t *counts)
     }
 
     cadre_ps_core_counted(self->core, counts->counters, counts->generation, counts->moves);
+    cadre_ps_core_told(self->core, &counts->figures.told);
     self->load_stands = !counts->moves;
     cadre_ps_figures_t *figures = &self->figures;
     memcpy(figures->counters, counts->counters, sizeof(figures->counters));

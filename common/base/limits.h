@@ -107,6 +107,10 @@ enum {
      * other that it lacks are handed back. */
     CADRE_LACKS_MAX = 1024,
 
+    /* Most tables of which a ps tells what they hold in its heartbeats; of others nothing is
+     * known while a job runs. */
+    CADRE_TABLES_TOLD_MAX = 64,
+
     CADRE_STEPS_MAX = 65536, /* updates of one closure to one shard; schedule refuses more */
 
     /* Bytes of values that a worker may have asked of one shard and not yet received; further PULLs

@@ -119,6 +119,19 @@ print_task(const json_t *status, const json_t *task)
     printf("\n");
 }
 
+/* Prints one line for a table of the status. */
+static void
+print_table(const json_t *status, const json_t *table)
+{
+    printf("%-12s table      %lld rows of %lld, %lld bytes on %lld of %lld ps, %lld made, %lld "
+           "evicted, %lld expired, %lld gradients not admitted\n",
+           text_at(table, "name"), number_at(table, "rows"), number_at(table, "width"),
+           number_at(table, "size_bytes"), number_at(table, "shards"),
+           number_at(status, "ps_expected"), number_at(table, "created"),
+           number_at(table, "evicted"), number_at(table, "expired"),
+           number_at(table, "unadmitted"));
+}
+
 /* Prints the status of a job, which was received as JSON, for people. */
 static void
 print_text(const json_t *status)
@@ -146,6 +159,10 @@ print_text(const json_t *status)
     json_array_foreach(tasks, index, task)
     {
         print_task(status, task);
+    }
+    json_array_foreach(json_object_get(status, "tables"), index, task)
+    {
+        print_table(status, task);
     }
 }
 

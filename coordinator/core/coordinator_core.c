@@ -100,6 +100,7 @@ cadre_core_init(cadre_core_t *self, const cadre_core_options_t *options, uint64_
     self->metrics = (cadre_job_metrics_t){.options = &self->options,
                                           .totals = &self->totals,
                                           .members = &self->membership,
+                                          .catalogue = &self->catalogue,
                                           .rights = &self->rights,
                                           .queue = &self->queue,
                                           .attempts = &self->attempts,

@@ -5,6 +5,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/spec/strategy_spec.h"
+#include "coordinator/core/members/table_totals.h"
 
 typedef struct {
     const char *value; /* value of the label */
@@ -246,6 +247,65 @@ add_tasks(const cadre_job_metrics_t *self, uint64_t now_ms, cadre_metrics_text_t
     add_bytes(self, CADRE_ROLE_WORKER, CADRE_WORKER_COUNTER_pull_bytes, text);
 }
 
+/* --- tables --- */
+
+/* What all ps hold of each table. */
+typedef struct {
+    cadre_table_totals_t *totals; /* [count] */
+    size_t count;
+} tables_t;
+
+/* Adds one figure of each table: that with this position among CADRE_TABLE_COUNTERS. */
+static void
+add_figure(const tables_t *tables, int figure, cadre_metrics_text_t *text)
+{
+    for (size_t i = 0; i < tables->count; i++) {
+        cadre_metrics_text_label(text, "table", tables->totals[i].table->name);
+        cadre_metrics_text_count(text, tables->totals[i].counters[figure]);
+    }
+}
+
+/* Adds what became of the rows of tables. */
+static void
+add_rows(const tables_t *tables, cadre_metrics_text_t *text)
+{
+    cadre_metrics_text_family(
+        text, "cadre_coordinator_table_rows_created_total", CADRE_METRIC_COUNTER,
+        "Rows of a table that were made. Goes back with a shard that is restored, as those below.");
+    add_figure(tables, CADRE_TABLE_COUNTER_created, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_table_rows_evicted_total",
+                              CADRE_METRIC_COUNTER, "Rows of a table that made room for others.");
+    add_figure(tables, CADRE_TABLE_COUNTER_evicted, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_table_rows_expired_total",
+                              CADRE_METRIC_COUNTER,
+                              "Rows of a table that were too old or too small.");
+    add_figure(tables, CADRE_TABLE_COUNTER_expired, text);
+    cadre_metrics_text_family(
+        text, "cadre_coordinator_table_gradients_unadmitted_total", CADRE_METRIC_COUNTER,
+        "Gradients of rows of a table that were dropped, because their key was not seen often "
+        "enough yet, or there was no room.");
+    add_figure(tables, CADRE_TABLE_COUNTER_unadmitted, text);
+}
+
+/* Adds what all ps hold of each table; nothing in a job without tables. */
+static void
+add_tables(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
+{
+    cadre_auto(cadre_free) cadre_table_totals_t *totals =
+        cadre_calloc(CADRE_TABLES_TOLD_MAX, sizeof(*totals));
+    const tables_t tables = {totals, cadre_table_totals(self->catalogue, self->members, totals)};
+    if (tables.count == 0) {
+        return;
+    }
+    cadre_metrics_text_family(text, "cadre_coordinator_table_rows", CADRE_METRIC_GAUGE,
+                              "Rows of a table on all ps, as their last heartbeats say.");
+    add_figure(&tables, CADRE_TABLE_COUNTER_rows, text);
+    cadre_metrics_text_family(text, "cadre_coordinator_table_bytes", CADRE_METRIC_GAUGE,
+                              "Bytes of memory that a table takes on all ps.");
+    add_figure(&tables, CADRE_TABLE_COUNTER_size_bytes, text);
+    add_rows(&tables, text);
+}
+
 /* --- recovery --- */
 
 /* Adds how many shards are in each state, and for how many closures run again. */
@@ -335,6 +395,7 @@ cadre_job_metrics_write(const cadre_job_metrics_t *self, uint64_t now_ms,
     add_queue(self, text);
     add_membership(self, text);
     add_tasks(self, now_ms, text);
+    add_tables(self, text);
     add_shards(self, text);
     add_recoveries(self, text);
     add_checkpoints(self, now_ms, text);

@@ -4,12 +4,13 @@
  * Owner:   the coordinator core; it only looks. Thread: under the coordinator's lock.
  *
  * Up to CADRE_METRICS_TASKS_MAX tasks of each role, those with the lowest indexes, have metrics of
- * their own; one gauge counts the others.
+ * their own; one gauge counts the others. So have the first CADRE_TABLES_TOLD_MAX tables.
  */
 #ifndef CADRE_COORDINATOR_CORE_JOB_METRICS_H
 #define CADRE_COORDINATOR_CORE_JOB_METRICS_H
 
 #include "common/base/metrics_text.h"
+#include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/checkpoint/checkpoint.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/attempts.h"
@@ -26,6 +27,7 @@ typedef struct {
     const cadre_core_options_t *options;
     const cadre_totals_t *totals;
     const cadre_membership_t *members;
+    const cadre_catalogue_t *catalogue;
     const cadre_rights_t *rights;
     const cadre_closure_queue_t *queue;
     const cadre_attempts_t *attempts;

@@ -18,6 +18,7 @@ struct cadre_ps_core {
     uint64_t progress; /* how often the shard has answered */
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
     uint64_t generation;
+    cadre_tables_told_t tables;
 
     uint64_t resend_ms;  /* from WELCOME */
     uint64_t checkpoint; /* checkpoint of the last CLOSE_CUT, until it ends; 0: none */
@@ -119,6 +120,7 @@ say_heartbeat(cadre_ps_core_t *self, uint64_t now_ms)
     message.heartbeat.shard = index_of(self);
     message.heartbeat.generation = self->generation;
     message.heartbeat.progress = self->progress;
+    message.heartbeat.tables = (cadre_u64s_t){self->tables.items, self->tables.count};
     cadre_session_say(self->session, &message);
     emit(self, &(cadre_ps_event_t){.kind = CADRE_PS_PROBE});
 }
@@ -360,6 +362,12 @@ cadre_ps_core_counted(cadre_ps_core_t *self, const uint64_t counters[CADRE_PS_CO
     memcpy(self->counters, counters, sizeof(self->counters));
     self->generation = generation;
     self->progress += moves;
+}
+
+void
+cadre_ps_core_told(cadre_ps_core_t *self, const cadre_tables_told_t *tables)
+{
+    self->tables = *tables;
 }
 
 /* Notes what became of the snapshot, which the next tick sends. */

@@ -19,6 +19,7 @@
 
 #include "common/session/session.h"
 #include "common/wire/outbox.h"
+#include "ps/core/tables_told.h"
 
 typedef struct cadre_ps_core cadre_ps_core_t;
 
@@ -103,6 +104,9 @@ void cadre_ps_core_leave(cadre_ps_core_t *self, const char *reason, uint64_t now
 /* Waits for another session after LEFT, sending HELLO again. The shard is not needed any more:
  * cadre_shard_begin_session with epoch 0 frees it. */
 void cadre_ps_core_return(cadre_ps_core_t *self, uint64_t now_ms);
+
+/* Takes what the shard has of its tables, for the next HEARTBEAT. */
+void cadre_ps_core_told(cadre_ps_core_t *self, const cadre_tables_told_t *tables);
 
 /* Takes the shard's counters and generation. `moves`: neither the shard nor a load or write that it
  * waits for is stuck. */

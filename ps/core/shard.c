@@ -149,6 +149,7 @@ cadre_shard_figures(const cadre_shard_t *self)
     return (cadre_shard_figures_t){.partitions = cadre_shard_parts_count(self->parts),
                                    .size_bytes = cadre_shard_parts_size_bytes(self->parts),
                                    .tables = cadre_shard_parts_figures(self->parts),
+                                   .told = cadre_shard_parts_told(self->parts),
                                    .granted_bytes = cadre_intake_granted_bytes(self->intake),
                                    .collected_bytes = cadre_intake_collected_bytes(self->intake),
                                    .held_bytes = cadre_shard_updates_held_bytes(self->updates),
@@ -568,9 +569,8 @@ count(const cadre_shard_t *self, const question_t *question)
     }
 
     const cadre_table_figures_t figures = cadre_table_figures(table);
-#define COUNTER(name) figures.name,
-    const uint64_t counters[] = {CADRE_TABLE_COUNTERS(COUNTER)};
-#undef COUNTER
+    uint64_t counters[CADRE_TABLE_COUNTER_COUNT];
+    cadre_tables_told_counters(&figures, counters);
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_REPLY);
     answer.reply =
         (cadre_reply_message_t){.text = "", .counters = {counters, CADRE_TABLE_COUNTER_COUNT}};

@@ -113,6 +113,7 @@ typedef struct {
     uint64_t partitions;
     uint64_t size_bytes;          /* bytes of values and slots */
     cadre_table_figures_t tables; /* sums of those of all tables */
+    cadre_tables_told_t told;     /* figures of each table, as a HEARTBEAT says them */
     uint64_t granted_bytes;       /* bytes of updates that were granted and are not applied yet */
     uint64_t collected_bytes;     /* bytes that came of updates that are not whole yet */
     uint64_t held_bytes;          /* bytes of updates that are held until their step ends */

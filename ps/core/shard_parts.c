@@ -525,6 +525,19 @@ cadre_shard_parts_figures(const cadre_shard_parts_t *self)
     return self->figures;
 }
 
+cadre_tables_told_t
+cadre_shard_parts_told(const cadre_shard_parts_t *self)
+{
+    cadre_tables_told_t told = {.count = 0};
+    const cadre_shard_part_t *part = NULL;
+    for (size_t cursor = 0; (part = cadre_shard_parts_next(self, &cursor));) {
+        if (cadre_partition_spec_is_table(&part->spec) && !part->retired) {
+            cadre_tables_told_add(&told, part->spec.variable, &part->figures);
+        }
+    }
+    return told;
+}
+
 void
 cadre_shard_parts_note(cadre_shard_parts_t *self, const cadre_shard_part_t *part)
 {

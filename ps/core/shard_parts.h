@@ -11,6 +11,7 @@
 
 #include "ps/core/partition.h"
 #include "ps/core/table/table.h"
+#include "ps/core/tables_told.h"
 
 /* What a checkpoint has of a table on one shard: the number of the checkpoint, and the stamp of of
  * what was written, which no other writing of that number has. */
@@ -160,6 +161,9 @@ void cadre_shard_parts_note(cadre_shard_parts_t *self, const cadre_shard_part_t 
 /* Returns the sum of the figures of all tables. Rows that were created, evicted, expired or not
  * admitted stay counted when their table is dropped. */
 cadre_table_figures_t cadre_shard_parts_figures(const cadre_shard_parts_t *self);
+
+/* Returns what it has of each table that is there. */
+cadre_tables_told_t cadre_shard_parts_told(const cadre_shard_parts_t *self);
 
 /* Returns the most bytes of numbers that one update may bring: those of all partitions, and of each
  * table CADRE_TABLE_KEYS_MAX rows, as far as the shard has memory. */

@@ -21,12 +21,13 @@
     G(UNKNOWN_PEER,                                                                                \
       "960103cd03e8cf0123456789abcdefce00011170c400")                                              \
     G(HEARTBEAT,                                                                                   \
-      "dc00110104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"       \
+      "dc00120104cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"       \
       "000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffffffff"       \
       "ffc41807000000000000000000000000010000ffffffffffffffffc41807000000000000000000000000"       \
       "010000ffffffffffffffffc41807000000000000000000000000010000ffffffffffffffffcccecdea67"       \
       "cf000000012a05f208c41807000000000000000000000000010000ffffffffffffffffc4180700000000"       \
-      "0000000000000000010000ffffffffffffffff")                                                    \
+      "0000000000000000010000ffffffffffffffffc41807000000000000000000000000010000ffffffffff"       \
+      "ffffff")                                                                                    \
     G(DRAIN,                                                                                       \
       "960105cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000")              \
     G(STOP,                                                                                        \

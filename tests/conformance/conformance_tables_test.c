@@ -1,10 +1,12 @@
 /* Tables, whose rows come to be at their first update: a closure's update lands once on each row it
  * names, whatever is killed, and rows come back with the number of ps a job is resumed with. */
+#include <jansson.h>
 #include <string.h>
 
 #include <cadre/catalogue.h>
 #include <cadre/table.h>
 
+#include "common/base/memory.h"
 #include "common/base/random.h"
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
@@ -90,6 +92,19 @@ join(job_t *self)
     OK(cadre_coordinator_join(self->cluster.coordinator, LOCAL_WAIT_MS));
 }
 
+/* Returns how many rows the status has of the table: what the last heartbeats of all ps said. */
+static uint64_t
+rows_told(const job_t *self)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    OK(cadre_coordinator_status_json(self->cluster.coordinator, &text));
+    json_t *status = json_loads(text, 0, NULL);
+    const json_t *table = json_array_get(json_object_get(status, "tables"), 0);
+    const uint64_t rows = (uint64_t)json_integer_value(json_object_get(table, "rows"));
+    json_decref(status);
+    return rows;
+}
+
 static void
 expect_rows(job_t *self)
 {
@@ -114,6 +129,7 @@ expect_rows(job_t *self)
     OK(cadre_variable_read_counts(self->table, &counts, LOCAL_WAIT_MS));
     cr_assert_eq(counts.rows, rows, "%llu rows, not %llu", (unsigned long long)counts.rows,
                  (unsigned long long)rows);
+    EVENTUALLY(rows_told(self) == rows)
 }
 
 static local_cluster_options_t

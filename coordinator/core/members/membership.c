@@ -27,6 +27,7 @@ destroy(cadre_member_t *member)
     free(member->overdue);
     cadre_abilities_fini(&member->abilities);
     free(member->waits);
+    free(member->tables);
     free(member);
 }
 
@@ -343,6 +344,17 @@ cadre_membership_note_hello(cadre_member_t *worker, uint64_t round, uint64_t now
     worker->hello_ms = now_ms;
 }
 
+/* Takes what a ps holds of tables; what is incomplete at the end of the list is left out. */
+static void
+take_tables(cadre_member_t *ps, cadre_u64s_t tables)
+{
+    ps->table_items = tables.count - tables.count % (1 + CADRE_TABLE_COUNTER_COUNT);
+    if (ps->table_items > 0) {
+        ps->tables = cadre_realloc(ps->tables, ps->table_items, sizeof(*ps->tables));
+        memcpy(ps->tables, tables.items, ps->table_items * sizeof(*ps->tables));
+    }
+}
+
 /* Takes the counters of a heartbeat; false, and nothing taken, when a later one was taken
  * before. */
 bool
@@ -355,6 +367,7 @@ cadre_membership_note_heartbeat(cadre_member_t *member, const cadre_heartbeat_me
     for (size_t i = 0; i < heartbeat->counters.count && i < CADRE_COUNT_OF(member->counters); i++) {
         member->counters[i] = heartbeat->counters.items[i];
     }
+    take_tables(member, heartbeat->tables);
     return true;
 }
 

@@ -45,6 +45,11 @@ typedef struct cadre_member {
     uint32_t slots;
     uint64_t counters[64]; /* counters of the task, as its last HEARTBEAT says */
 
+    /* ps: what it holds of tables, as its last HEARTBEAT says: for each its variable, and then its
+     * counters (table_totals.h). */
+    uint64_t *tables;
+    size_t table_items;
+
     /* Workers: what they have, kept by dispatch/attempts. */
     cadre_closure_list_t in_flight;
 

@@ -1,5 +1,6 @@
 #include "coordinator/core/job_metrics.h"
 
+#include "coordinator/status_json.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(job_metrics, .timeout = 240);
@@ -58,6 +59,41 @@ Test(job_metrics, tasks_are_told_with_what_their_heartbeats_say)
     expect_told(self, "\ncadre_coordinator_tasks{role=\"worker\"} 1\n");
     expect_told(self, "\ncadre_coordinator_workers_draining 1\n");
     expect_told(self, "\ncadre_coordinator_tasks_unlisted 0\n");
+    fixture_destroy(&self);
+}
+
+Test(job_metrics, tables_are_told_by_name_with_the_sums_of_all_ps)
+{
+    fixture_t *self = fixture_new_cluster(2, 0);
+    self->core.options.build = "1";
+    cadre_auto(cadre_free) char *before = told(self);
+    cr_expect_not(strstr(before, "cadre_coordinator_table_"));
+    const uint64_t users = fixture_add_table(self, "users", 16)->id;
+    fixture_add_table(self, "items", 8);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t tables[] = {users, 10 + i, 1000, 7 + i, 20, 3, 4, 5, users + 9, 1};
+        const cadre_task_t ps = fixture_ps(i);
+        cadre_message_t message = fixture_message(&ps, CADRE_MESSAGE_HEARTBEAT);
+        message.heartbeat = (cadre_heartbeat_message_t){
+            .sequence = 9, .shard = i, .progress = 9, .tables = {tables, CADRE_COUNT_OF(tables)}};
+        message.heartbeat.generation = self->core.recovery.places[i].generation;
+        fixture_say(self, &ps, &message);
+    }
+    expect_told(self, "\ncadre_coordinator_table_rows{table=\"users\"} 21\n");
+    expect_told(self, "\ncadre_coordinator_table_rows{table=\"items\"} 0\n");
+    expect_told(self, "\ncadre_coordinator_table_bytes{table=\"users\"} 2000\n");
+    expect_told(self, "\ncadre_coordinator_table_rows_created_total{table=\"users\"} 40\n");
+    expect_told(self, "\ncadre_coordinator_table_rows_evicted_total{table=\"users\"} 6\n");
+    expect_told(self, "\ncadre_coordinator_table_rows_expired_total{table=\"users\"} 8\n");
+    expect_told(self, "\ncadre_coordinator_table_gradients_unadmitted_total{table=\"users\"} 10\n");
+
+    cadre_auto(cadre_free) char *status = cadre_core_status_json(&self->core, self->now_ms);
+    cr_expect(strstr(status,
+                     "\"tables\":[{\"name\":\"users\",\"width\":16,\"shards\":2,\"rows\":21,"
+                     "\"size_bytes\":2000,\"steps\":8,\"created\":40,\"evicted\":6,"
+                     "\"expired\":8,\"unadmitted\":10},{\"name\":\"items\",\"width\":8,"
+                     "\"shards\":0,"),
+              "%s", status);
     fixture_destroy(&self);
 }
 

@@ -182,6 +182,9 @@ Test(shard_tables, counts_memory_and_refuses_what_does_not_fit)
         const cadre_shard_figures_t figures = cadre_shard_figures(self.shard);
         cr_assert_eq(figures.size_bytes, table_figures(&self).size_bytes);
         cr_assert_eq(figures.tables.size_bytes, figures.size_bytes);
+        cr_assert_eq(figures.told.count, CADRE_TABLE_TOLD);
+        cr_assert_eq(figures.told.items[0], TABLE);
+        cr_assert_eq(figures.told.items[1 + CADRE_TABLE_COUNTER_rows], figures.tables.rows);
         cr_assert_leq(figures.size_bytes, options.size_bytes_max);
     }
     cr_assert_eq(status, CADRE_EFULL, "%s", cadre_error_text());
@@ -199,6 +202,7 @@ Test(shard_tables, counts_memory_and_refuses_what_does_not_fit)
     const cadre_shard_figures_t after = cadre_shard_figures(self.shard);
     cr_expect_eq(after.size_bytes, 0);
     cr_expect_eq(after.tables.rows, 0);
+    cr_expect_eq(after.told.count, 0);
     cr_expect_eq(after.tables.created, figures.created);
     close_shard(&self);
 }
