@@ -147,6 +147,7 @@ show(const cadre_job_t *job, bool origin)
     show_value("model.input", array_of(job->input, job->input_rank), origin);
     show_value("model.filters", array_of(job->filters, job->filter_count), origin);
     show_value("model.fields", array_of(job->lookup.fields, job->lookup.field_count), origin);
+    show_value("model.table", json_incref(job->lookup_table), origin);
     show_value("model.layers", json_incref(job->layer_list), origin);
     show_value("optimizer parameters", json_incref(job->optimizer_parameters), origin);
     show_value("training.inner parameters", inner_parameters(job), origin);

@@ -21,9 +21,10 @@ draw(unsigned *state)
 }
 
 /* A number, up to four words with weights, a name, and whether the weighted mean of what the words
- * stand for, 1 for each second one and else -1, is above what the name stands for. */
+ * stand for, 1 for each second one and else -1, is above what the name stands for; `by_sum`:
+ * whether the weighted sum is above 0. */
 static void
-write_rows(const char *path)
+write_rows(const char *path, bool by_sum)
 {
     unsigned state = 1;
     FILE *file = fopen(path, "we");
@@ -42,8 +43,8 @@ write_rows(const char *path)
             total += weight;
         }
         const bool likes = draw(&state) % 2;
-        fprintf(file, ",\"user %s\",%d\n", likes ? "a" : "b",
-                (total > 0 ? sum / total : 0) > (likes ? -0.5 : 0.5));
+        const bool is_above = (total > 0 ? sum / total : 0) > (likes ? -0.5 : 0.5);
+        fprintf(file, ",\"user %s\",%d\n", likes ? "a" : "b", by_sum ? sum > 0 : is_above);
     }
     fclose(file);
 }
@@ -84,7 +85,7 @@ Test(run_fields, words_and_bags_are_learned_from_memory_and_from_a_stream)
         command_open(&command);
         cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
         cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
-        write_rows(rows);
+        write_rows(rows, false);
         write_job(job, cases[i].data, cases[i].rows);
         const char *run[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "-o",
                              "json", NULL};
@@ -99,6 +100,37 @@ Test(run_fields, words_and_bags_are_learned_from_memory_and_from_a_stream)
         json_decref(result);
         command_close(&command);
     }
+}
+
+/* A named model over a bag, whose rows are those of a table. */
+Test(run_fields, a_logistic_model_learns_a_bag_over_a_table)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows, true);
+    FILE *file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(
+        file,
+        "{\"seed\": 3, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\", "
+        "\"label\": \"y\", \"label_kind\": \"binary\", \"columns\": [{\"column\": \"tags\", "
+        "\"items\": %d, \"weights\": true, \"hash\": 16777216}]}, \"test\": {\"fraction\": 0.1}}, "
+        "\"model\": {\"type\": \"logistic\", \"table\": {\"optimizer\": {\"type\": \"adagrad\", "
+        "\"learning_rate\": 0.1}}}, "
+        "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.02}, "
+        "\"training\": {\"epochs\": 12}, \"cluster\": {\"ps\": 2, \"workers\": 2}}",
+        ITEMS);
+    fclose(file);
+    const char *run[] = {"run", job, "--checkpoint-dir", command.checkpoints, "-o", "json", NULL};
+    command_expect_exit(&command, command_run(&command, run), 0);
+    json_t *result = command_result(&command);
+    cr_assert(result);
+    cr_expect_geq(json_number_at(result, "accuracy"), 0.95);
+    cr_expect_eq(json_number_at(result, "tables.0.rows"), WORDS + 1);
+    json_decref(result);
+    command_close(&command);
 }
 
 Test(run_fields, a_bag_that_is_wrong_is_told_with_file_line_and_column)

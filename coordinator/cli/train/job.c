@@ -9,6 +9,7 @@
 #include <cadre/options.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -473,6 +474,7 @@ cadre_job_fini(cadre_job_t *self)
     json_decref(self->train);
     json_decref(self->test);
     json_decref(self->layer_list);
+    json_decref(self->lookup_table);
     json_decref(self->optimizer_parameters);
     *self = (cadre_job_t){0};
 }
@@ -711,34 +713,45 @@ check_delay_compensation(const cadre_job_t *self)
     return 0;
 }
 
-/* Refuses settings that need all rows of a variable, of a job with a table. */
+/* Refuses settings that need all rows of a variable, of a job in which `layer`, called `name`, has
+ * a table. */
+static int
+check_table(const cadre_job_t *self, const cadre_layer_t *layer, const char *name)
+{
+    const char *why = NULL;
+    if (!layer->table.is_table) {
+        return 0;
+    }
+    if (self->use_ema) {
+        why = "optimizer.use_ema: a table keeps no averages";
+    } else if (self->delay_compensation > 0) {
+        why = "training.delay_compensation: a table does not keep what was pulled";
+    } else if (self->clip_norm > 0 || self->global_clip_norm > 0) {
+        why = "clip_norm and global_clip_norm, norms of all rows: use optimizer.clip_value";
+    } else if (cadre_job_is_local(self)) {
+        why = "training.local_steps: steps of a closure move whole variables";
+    }
+    if (why) {
+        return cadre_fail(CADRE_ECONFIG, "%s: %s.table does not go with %s", self->file, name, why);
+    }
+    /* Of a linear model a row has a number for each class, which only the data say. */
+    const int64_t units = cadre_max_i64(1, layer->units);
+    return cadre_layer_table_check(&layer->table, units, &self->optimizer_spec) < 0
+               ? cadre_fail_within(CADRE_ECONFIG, "%s: %s.table", self->file, name)
+               : 0;
+}
+
+/* Checks the tables of all layers, and that of a model over items. */
 static int
 check_tables(const cadre_job_t *self)
 {
-    const char *why = NULL;
-    for (size_t i = 0; i < self->layer_count; i++) {
-        const cadre_layer_t *layer = &self->layers[i];
-        if (!layer->table.is_table) {
-            continue;
-        }
-        if (self->use_ema) {
-            why = "optimizer.use_ema: a table keeps no averages";
-        } else if (self->delay_compensation > 0) {
-            why = "training.delay_compensation: a table does not keep what was pulled";
-        } else if (self->clip_norm > 0 || self->global_clip_norm > 0) {
-            why = "clip_norm and global_clip_norm, norms of all rows: use optimizer.clip_value";
-        } else if (cadre_job_is_local(self)) {
-            why = "training.local_steps: steps of a closure move whole variables";
-        }
-        if (why) {
-            return cadre_fail(CADRE_ECONFIG, "%s: model.layers[%zu].table does not go with %s",
-                              self->file, i, why);
-        }
-        if (cadre_layer_table_check(&layer->table, layer->units, &self->optimizer_spec) < 0) {
-            return cadre_fail_within(CADRE_ECONFIG, "%s: model.layers[%zu].table", self->file, i);
-        }
+    int status = check_table(self, &self->lookup, "model");
+    for (size_t i = 0; i < self->layer_count && status == 0; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "model.layers[%zu]", i);
+        status = check_table(self, &self->layers[i], name);
     }
-    return 0;
+    return status;
 }
 
 /* Fills in what follows from other settings, and checks that the settings go together. */

@@ -121,7 +121,8 @@ typedef struct {
     int64_t activation;   /* cadre_activation_t */
     cadre_layer_t layers[CADRE_JOB_LAYERS_MAX];
     size_t layer_count;
-    json_t *layer_list; /* "layers" as the file has it; NULL when the file has none */
+    json_t *layer_list;   /* "layers" as the file has it; NULL when the file has none */
+    json_t *lookup_table; /* "table" of the model as the file has it; NULL: none */
     double dropout;
     double l1;
     double l2;

@@ -22,10 +22,10 @@ static const struct {
     const char *name;
     bool required;
     bool open; /* read_section allows unknown keys; the section's own reader checks them */
-    const char *keys[5];
+    const char *keys[6];
 } sections[] = {
     {"data", true, false, {"train", "test"}},
-    {"model", true, false, {"hidden", "input", "filters", "fields", "layers"}},
+    {"model", true, false, {"hidden", "input", "filters", "fields", "table", "layers"}},
     {"optimizer", false, true, {0}},
     {"training", false, false, {"stop", "inner", "plateau", "metrics"}},
     {"training.inner", false, true, {0}},

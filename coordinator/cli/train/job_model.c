@@ -1,6 +1,7 @@
 #include "coordinator/cli/train/job_model.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/memory.h"
 #include "coordinator/cli/train/candidates.h"
@@ -31,6 +32,7 @@ static const struct {
     {"layers", TYPE(LAYERS), TYPE(LAYERS), "what the model consists of"},
     {"ids", OVER_ITEMS, 0, NULL},
     {"fields", OVER_ITEMS, 0, NULL},
+    {"table", OVER_ITEMS, 0, NULL},
     {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
     {"linear", TYPE(FACTORIZATION_MACHINE), 0, NULL},
     {"softmax", TYPE(MLP) | TYPE(CNN) | TYPE(TRANSFORMER) | TYPE(LAYERS), 0, NULL},
@@ -170,6 +172,13 @@ check_keys(const cadre_job_t *job, const cadre_json_source_t *source, const json
 
     for (size_t i = 0; i < CADRE_COUNT_OF(keys); i++) {
         bool there = json_object_get(model, keys[i].key) != NULL;
+        if (there && !(keys[i].types & type) && strcmp(keys[i].key, "table") == 0) {
+            return cadre_json_source_fail(source, "/model/table", CADRE_JSON_KEY,
+                                          "a model of type \"%s\" looks up no ids, and so has no "
+                                          "\"table\": layers over ids have one, such as "
+                                          "\"embedding\" in \"layers\"",
+                                          word);
+        }
         if (there && !(keys[i].types & type)) {
             char pointer[POINTER_SIZE];
             snprintf(pointer, sizeof(pointer), "/model/%s", keys[i].key);
@@ -219,27 +228,69 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* Reads which ids a model over items has, "ids" or "fields", into the job's lookup. */
+/* Checks that a model over items says once which ids there are: "ids", "fields" or a table, and of
+ * a table's fields how many columns they are. */
 static int
-read_lookup(cadre_job_t *job, const cadre_json_source_t *source, const json_t *model)
+check_lookup(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *fields)
 {
-    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
-    const json_t *fields = json_object_get(model, "fields");
-    job->lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
-    job->lookup.ids = job->ids;
-    job->lookup.units = is_machine ? job->factors : 0;
-    job->lookup.linear = job->linear;
+    const bool is_table = job->lookup.table.is_table;
+    const bool counts = json_is_integer(fields);
     if (fields && job->ids > 0) {
         return cadre_json_source_fail(source, "/model/fields", CADRE_JSON_KEY,
                                       "\"ids\" and \"fields\" in model do not go together: each "
                                       "says which ids there are");
     }
-    if (!fields && is_machine && job->ids == 0) {
-        return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
-                                      "\"ids\" is missing in model, or \"fields\": which ids the "
-                                      "rows have");
+    if (is_table && (job->ids > 0 || (fields && !counts))) {
+        return cadre_json_source_fail(
+            source, "/model/table", CADRE_JSON_KEY,
+            "\"table\" in model: a table has rows for any ids: it takes no "
+            "\"ids\", and of \"fields\" how many columns there are");
     }
+    if (is_table && job->lookup.units > CADRE_LAYER_TABLE_UNITS) {
+        return cadre_json_source_fail(source, "/model/factors", CADRE_JSON_VALUE,
+                                      "model.factors: rows of %lld numbers, a table has at most %d",
+                                      (long long)job->lookup.units, CADRE_LAYER_TABLE_UNITS);
+    }
+    if (!is_table && counts) {
+        return cadre_json_source_fail(source, "/model/fields", CADRE_JSON_VALUE,
+                                      "\"fields\" in model is an array of how many ids each column "
+                                      "has, such as [944, 1683], but with \"table\"");
+    }
+    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
+    if (!fields && !is_table && is_machine && job->ids == 0) {
+        return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
+                                      "\"ids\" is missing in model, or \"fields\" or \"table\": "
+                                      "which ids the rows have");
+    }
+    return 0;
+}
+
+/* Reads which ids a model over items has, "ids" or "fields", and whether their rows are those of a
+ * table, into the job's lookup. */
+static int
+read_lookup(cadre_job_t *job, const cadre_json_source_t *source, json_t *model)
+{
+    const bool is_machine = job->model == CADRE_MODEL_FACTORIZATION_MACHINE;
+    const json_t *fields = json_object_get(model, "fields");
+    json_t *table = json_object_get(model, "table");
+    job->lookup = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    job->lookup.ids = job->ids;
+    job->lookup.units = is_machine ? job->factors : 0;
+    job->lookup.linear = job->linear;
+    int status =
+        table ? cadre_layer_table_read(source, "/model/table", table, &job->lookup.table) : 0;
+    status = status < 0 ? status : check_lookup(job, source, fields);
+    if (status < 0) {
+        return status;
+    }
+    job->lookup_table = json_incref(table);
     return fields ? cadre_layer_read_fields(source, "/model/fields", fields, &job->lookup) : 0;
+}
+
+bool
+cadre_job_is_over_items(const cadre_job_t *job)
+{
+    return cadre_layer_ids(&job->lookup) > 0 || job->lookup.table.is_table;
 }
 
 /* Reads the section "model", whose plain settings have been read, and checks that its keys go
@@ -247,7 +298,7 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, const json_t *m
 int
 cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
 {
-    const json_t *model = json_object_get(source->root, "model");
+    json_t *model = json_object_get(source->root, "model");
     if (!json_object_get(model, "type")) {
         return cadre_json_source_fail(source, "/model", CADRE_JSON_VALUE,
                                       "\"type\" is missing in model: %s", CADRE_MODEL_WORDS);

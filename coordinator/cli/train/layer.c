@@ -248,12 +248,35 @@ read_shape(const cadre_json_source_t *source, const char *pointer, const json_t 
     return 0;
 }
 
+/* Reads how many columns of keys a layer over a table has. */
+static int
+read_columns(const cadre_json_source_t *source, const char *pointer, const json_t *value,
+             cadre_layer_t *layer)
+{
+    const json_int_t count = json_integer_value(value);
+    if (count < 1 || count > CADRE_LAYER_FIELDS_MAX) {
+        cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
+                                      "%s: %lld columns, not 1 to %d", field, (long long)count,
+                                      CADRE_LAYER_FIELDS_MAX);
+    }
+    layer->field_count = (size_t)count;
+    for (size_t i = 0; i < layer->field_count; i++) {
+        layer->fields[i] = CADRE_LAYER_IDS_MAX;
+    }
+    return 0;
+}
+
 /* Reads the numbers of ids of the fields of a layer, which are at most CADRE_LAYER_IDS_MAX
- * together. */
+ * together; or how many columns there are, where they are keys of a table. */
 int
 cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer, const json_t *array,
                         cadre_layer_t *layer)
 {
+    if (json_is_integer(array)) {
+        return read_columns(source, pointer, array, layer);
+    }
+
     cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
     size_t count = json_array_size(array);
     bool sound = count >= 1 && count <= CADRE_LAYER_FIELDS_MAX;
@@ -271,25 +294,6 @@ cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer, 
                                       field, CADRE_LAYER_FIELDS_MAX, CADRE_LAYER_IDS_MAX);
     }
     layer->field_count = count;
-    return 0;
-}
-
-/* Reads how many columns of keys a layer over a table has. */
-static int
-read_columns(const cadre_json_source_t *source, const char *pointer, const json_t *value,
-             cadre_layer_t *layer)
-{
-    const json_int_t count = json_integer_value(value);
-    if (count < 1 || count > CADRE_LAYER_FIELDS_MAX) {
-        cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
-        return cadre_json_source_fail(source, pointer, CADRE_JSON_VALUE,
-                                      "%s: %lld columns, not 1 to %d", field, (long long)count,
-                                      CADRE_LAYER_FIELDS_MAX);
-    }
-    layer->field_count = (size_t)count;
-    for (size_t i = 0; i < layer->field_count; i++) {
-        layer->fields[i] = CADRE_LAYER_IDS_MAX;
-    }
     return 0;
 }
 
@@ -326,8 +330,7 @@ read_value(const cadre_json_source_t *source, const char *pointer, size_t number
     }
 
     if (kind == FIELDS) {
-        return json_is_integer(value) ? read_columns(source, pointer, value, layer)
-                                      : cadre_layer_read_fields(source, pointer, value, layer);
+        return cadre_layer_read_fields(source, pointer, value, layer);
     }
 
     if (kind == TABLE) {

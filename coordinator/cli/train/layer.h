@@ -156,8 +156,8 @@ int64_t cadre_layer_ids(const cadre_layer_t *layer);
 /* Returns how many numbers a row has after a reshape: the product of its axes. */
 int64_t cadre_layer_shape_size(const cadre_layer_t *layer);
 
-/* Reads the fields of a layer over ids, an array at `pointer`. Fails with CADRE_ECONFIG and the
- * place in the file. */
+/* Reads the fields of a layer over ids, an array at `pointer`, or of a table their number. Fails
+ * with CADRE_ECONFIG and the place in the file. */
 int cadre_layer_read_fields(const cadre_json_source_t *source, const char *pointer,
                             const json_t *array, cadre_layer_t *layer);
 

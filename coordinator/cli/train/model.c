@@ -12,6 +12,7 @@
 #include "coordinator/cli/train/evaluation.h"
 #include "coordinator/cli/train/inner_optimizer.h"
 #include "coordinator/cli/train/job_local.h"
+#include "coordinator/cli/train/job_model.h"
 #include "coordinator/cli/train/job_optimizer.h"
 #include "coordinator/cli/train/model_layers.h"
 
@@ -172,7 +173,7 @@ end_layers(const cadre_job_t *job, cadre_network_t *network, int64_t outputs, ca
     if (job->softmax != CADRE_SOFTMAX_FULL) {
         return cadre_candidates_end(network, (cadre_softmax_t)job->softmax, outputs, y, loss);
     }
-    int status = cadre_layer_ids(&job->lookup) > 0
+    int status = cadre_job_is_over_items(job)
                      ? cadre_network_end_items(network, &job->lookup, outputs)
                      : cadre_network_end(network, outputs);
     if (status == 0) {
@@ -493,7 +494,8 @@ takes_rows(const cadre_job_t *job, size_t number)
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
-    *features = job->ids > 0 ? 2 : cadre_max_i64(1, (int64_t)job->lookup.field_count);
+    const bool is_pair = cadre_job_is_over_items(job) && job->lookup.field_count == 0;
+    *features = is_pair ? 2 : cadre_max_i64(1, (int64_t)job->lookup.field_count);
     for (size_t i = 0; i < job->input_rank; i++) {
         *features *= job->input[i];
     }

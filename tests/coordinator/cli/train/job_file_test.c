@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/cli/train/job_optimizer.h"
+#include "coordinator/cli/train/model.h"
 
 TestSuite(job_file, .timeout = 240);
 
@@ -199,8 +200,22 @@ static const example_t examples[] = {
     {"{" DATA ",\n\"model\": {\"type\": \"factorization_machine\", \"ids\": 5}}",
      "j.json:2:19: a factorization machine has one output: it needs \"label_kind\" \"binary\" or "
      "\"value\" in data.train"},
-    {VALUES "\"ids\": 0}}",
-     "j.json:2:10: \"ids\" is missing in model, or \"fields\": which ids the rows have"},
+    {VALUES "\"ids\": 0}}", "j.json:2:10: \"ids\" is missing in model, or \"fields\" or \"table\": "
+                            "which ids the rows have"},
+    {VALUES "\"table\": true, \"ids\": 5}}",
+     "j.json:2:44: \"table\" in model: a table has rows for any ids: it takes no \"ids\", and of "
+     "\"fields\" how many columns there are"},
+    {VALUES "\"table\": true, \"fields\": [5]}}",
+     "j.json:2:44: \"table\" in model: a table has rows for any ids"},
+    {VALUES "\"fields\": 2}}", "j.json:2:54: \"fields\" in model is an array of how many ids each "
+                               "column has, such as [944, 1683], but with \"table\""},
+    {VALUES "\"table\": true, \"factors\": 513}}",
+     "j.json:2:70: model.factors: rows of 513 numbers, a table has at most 512"},
+    {VALUES "\"table\": {\"admit\": 3}}}", "j.json:2:54: unknown key \"admit\" in model.table"},
+    {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"table\": true}}",
+     "j.json:2:41: a model of type \"mlp\" looks up no ids, and so has no \"table\": layers over "
+     "ids "
+     "have one, such as \"embedding\" in \"layers\""},
     {VALUES "\"ids\": 5, \"fields\": [4]}}",
      "j.json:2:54: \"ids\" and \"fields\" in model do not go together: each says which ids there "
      "are"},
@@ -515,6 +530,32 @@ Test(job_file, reads_how_a_table_keeps_its_rows)
     cr_expect_eq(options.initializer.stddev, 0.1);
     cr_expect_eq(options.optimizer.kind, CADRE_OPTIMIZER_ADAGRAD);
     cr_expect_eq(options.optimizer.learning_rate, 0.5);
+}
+
+Test(job_file, takes_a_table_for_a_model_over_items)
+{
+    static const char *const models[] = {"\"table\": true",
+                                         "\"table\": {\"admit_after\": 2}, \"fields\": 3"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(models); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(VALUES "%s}}", models[i]);
+        cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+        cr_assert_eq(cadre_job_finish(&job), 0, "%s", cadre_error_text());
+        cr_expect(job.lookup.table.is_table);
+        cr_expect_eq(job.lookup.field_count, 3 * i);
+        cr_expect_eq(job.lookup.table.spec.admit_after, 2 * i);
+        cr_expect_eq(cadre_model_check(&job), 0, "%s", cadre_error_text());
+    }
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    cr_assert_eq(cadre_job_file_parse(&job, "j.json",
+                                      VALUES
+                                      "\"table\": true}, \"optimizer\": {\"use_ema\": true}}"),
+                 0);
+    cr_expect_eq(cadre_job_finish(&job), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "j.json: model.table does not go with optimizer.use_ema"),
+              "%s", cadre_error_text());
 }
 
 Test(job_file, refuses_with_a_table_what_needs_all_rows)
