@@ -3,8 +3,8 @@
  *
  * Owner:   none: it only looks. Thread: under the coordinator's lock.
  *
- * A ps that is away does not count: its rows are held by nobody until its shard is restored. Of more
- * than CADRE_TABLES_TOLD_MAX tables the later ones are not told.
+ * A ps that is away does not count: its rows are held by nobody until its shard is restored. Of
+ * more than CADRE_TABLES_TOLD_MAX tables the later ones are not told.
  */
 #ifndef CADRE_COORDINATOR_CORE_MEMBERS_TABLE_TOTALS_H
 #define CADRE_COORDINATOR_CORE_MEMBERS_TABLE_TOTALS_H
