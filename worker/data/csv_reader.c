@@ -216,7 +216,7 @@ parse_line(cadre_csv_t *self, const char *line, const char *end, double *label)
         /* Most fields are plain numbers: one scan, no look at quotes or blanks. */
         double number = 0;
         field_t field = {.start = at, .stop = at};
-        const bool is_words = cadre_data_column_has_words(&self->words[column]);
+        const bool is_words = self->has_words && cadre_data_column_has_words(&self->words[column]);
         const char *after = is_words ? NULL : cadre_number_scan(at, end, &number);
         if (after && (after == end || *after == self->delimiter)) {
             field.stop = after;
