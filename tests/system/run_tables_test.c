@@ -211,3 +211,42 @@ Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
     expect_damage_of_a_base(&command);
     command_close(&command);
 }
+
+/* What a run says of its tables while it trains. */
+Test(run_tables, status_has_a_line_for_each)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_job(job);
+    const char *run[] = {"run",    job, "--checkpoint-dir", command.checkpoints, "--epochs",
+                         "100000", NULL};
+    command_start(&command, run);
+    command_wait_checkpoint(&command);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    const char *said = strstr(errors, "coordinator=");
+    cr_assert(said, "%s", errors);
+    said += strlen("coordinator=");
+    cadre_auto(cadre_free) char *address = cadre_strndup(said, strcspn(said, "\n"));
+
+    command_t asking;
+    command_open(&asking);
+    const char *status[] = {"status", "--coordinator", address, NULL};
+    cadre_auto(cadre_free) char *output = NULL;
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    do { /* all ids are in the first batches; the heartbeat that says so comes a little later */
+        require(again(deadline), "a status with 1000 rows");
+        cadre_free(&output);
+        command_expect_exit(&asking, command_run(&asking, status), 0);
+        output = command_output(&asking);
+    } while (!strstr(output, "w1           table      1000 rows of 1, "));
+    cr_expect(strstr(output, "v1           table      1000 rows of 3, "), "%s", output);
+    cr_expect(strstr(output,
+                     " bytes on 2 of 2 ps, 1000 made, 0 evicted, 0 expired, 0 gradients not "
+                     "admitted\n"),
+              "%s", output);
+    command_close(&asking);
+    command_close(&command);
+}
