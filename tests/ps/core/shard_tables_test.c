@@ -196,7 +196,11 @@ Test(shard_tables, counts_memory_and_refuses_what_does_not_fit)
     }
     cr_expect_eq(push_keys(&self, update, AT_ONCE, keys, 1), 0, "which makes no row");
 
-    cadre_message_t message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
+    cadre_message_t message = question(CADRE_MESSAGE_RETIRE, &THE_COORDINATOR);
+    message.retire = (cadre_retire_message_t){.variable = TABLE, .generation = GENERATION};
+    cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
+    cr_expect_eq(cadre_shard_figures(self.shard).told.count, 0, "dropped, though still here");
+    message = question(CADRE_MESSAGE_DROP, &THE_COORDINATOR);
     message.drop = (cadre_drop_message_t){.variable = TABLE, .generation = GENERATION};
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), 0);
     const cadre_shard_figures_t after = cadre_shard_figures(self.shard);
