@@ -731,7 +731,8 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
         .backup_attempts = options->backup_attempts,
         .strategy = options->strategy,
         .client_closures = options->client_closures,
-        .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN};
+        .round_robin = options->placement == CADRE_PLACEMENT_ROUND_ROBIN,
+        .fill_bytes = options->consistency == CADRE_SYNC ? CADRE_FILL_SIZE : 0};
     if (core.seed == 0) {
         core.seed = random_u64();
     }

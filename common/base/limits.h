@@ -97,6 +97,10 @@ enum {
      * than half as many slots may hold twice as many closures as it has slots. */
     CADRE_CREDIT_MAX = 512,
 
+    /* Bytes of small variables that a synchronous job puts on one shard before the next gets any:
+     * about what a process copies in the time that a question to one more shard takes. */
+    CADRE_FILL_SIZE = 64 << 10,
+
     CADRE_HELD_MAX = 4096,      /* closures held by one worker: running, waiting, unacknowledged */
     CADRE_BATCHES_MAX = 8,      /* dataset batches of one closure */
     CADRE_ARGUMENTS_MAX = 64,   /* arguments of one closure */

@@ -31,6 +31,7 @@ init_dispatch(cadre_core_t *self)
                                                           .effects = &self->effects});
     cadre_steps_init(&self->steps,
                      &(cadre_steps_links_t){.options = &self->options,
+                                            .catalogue = &self->catalogue,
                                             .queue = &self->queue,
                                             .replay = &self->replay,
                                             .requests = &self->requests,
@@ -129,6 +130,7 @@ cadre_core_assemble(cadre_core_t *self)
                                                              .membership = &self->membership,
                                                              .effects = &self->effects});
     cadre_catalogue_init(&self->catalogue, options->ps_count, options->round_robin, options->seed);
+    cadre_placement_set_fill(&self->catalogue.placement, options->fill_bytes);
     cadre_begun_init(&self->begun);
     cadre_closure_queue_init(&self->queue, options->queue_capacity);
     cadre_closure_queue_set_pace(&self->queue, options->consistency, options->step_closures,

@@ -797,6 +797,16 @@ hand_out(cadre_core_t *self)
     return has_more;
 }
 
+/* Returns whose reports are to be acknowledged now. */
+static cadre_acks_whose_t
+acks_due(const cadre_core_t *self)
+{
+    if (self->stopping) {
+        return CADRE_ACKS_ALL;
+    }
+    return self->steps.held.count > 0 ? CADRE_ACKS_IN_STEP : CADRE_ACKS_DUE;
+}
+
 /* Does all that is due by time, then hands out closures and sends acknowledgements. */
 uint64_t
 cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
@@ -822,7 +832,7 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
         }
     }
 
-    cadre_acks_tick(&self->acks, self->stopping);
+    cadre_acks_tick(&self->acks, acks_due(self));
     /* What has no answer yet is repeated after `resend_ms`. */
     bool asks = cadre_recovery_pump(&self->recovery);
     bool chasing = cadre_worker_admission_chase(&self->admission) || asks ||

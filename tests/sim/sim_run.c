@@ -93,6 +93,9 @@ swarm_coordinator(sim_cluster_t *self)
     if (sim_swarm_has(self->seed, "backups", 3)) {
         options->backup_attempts = (uint32_t)sim_swarm_draw(self->seed, "backup attempts", 1, 4);
     }
+    if (sim_swarm_has(self->seed, "fill", 4)) { /* some shards have no variables, or few */
+        options->fill_bytes = sim_swarm_draw(self->seed, "fill bytes", 1, 2000);
+    }
     if (drop_chance(self->seed) > 0) { /* what lies where must not depend on when something went */
         self->coordinator->options.round_robin = true;
     }

@@ -435,6 +435,7 @@ cadre_catalogue_add_table(cadre_catalogue_t *self, const char *name, const cadre
     variable->shards = cadre_calloc(variable->partitions, sizeof(*variable->shards));
     for (uint32_t i = 0; i < variable->partitions; i++) {
         variable->shards[i] = (uint16_t)i;
+        cadre_placement_add(&self->placement, i, 0);
     }
     enlist(self, variable);
     *out = variable;

@@ -117,30 +117,49 @@ cadre_placement_init(cadre_placement_t *self, uint32_t shard_count, bool round_r
 {
     *self = (cadre_placement_t){.round_robin = round_robin, .shard_count = shard_count};
     self->load_bytes = cadre_calloc(shard_count, sizeof(*self->load_bytes));
+    self->is_used = cadre_calloc(shard_count, sizeof(*self->is_used));
 }
 
 void
 cadre_placement_fini(cadre_placement_t *self)
 {
     free(self->load_bytes);
+    free(self->is_used);
     *self = (cadre_placement_t){0};
 }
 
-/* Chooses the shard of a new partition, and counts its bytes there: each shard in turn, or else the
- * one with the fewest bytes. */
+void
+cadre_placement_set_fill(cadre_placement_t *self, uint64_t fill_bytes)
+{
+    self->fill_bytes = fill_bytes;
+}
+
+/* Returns the first shard that a partition of this size does not fill, else the one with the fewest
+ * bytes. */
+static uint32_t
+choose_by_bytes(const cadre_placement_t *self, uint64_t size_bytes)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 0; i < self->shard_count; i++) {
+        if (self->load_bytes[i] + size_bytes <= self->fill_bytes) {
+            return i;
+        }
+        if (self->load_bytes[i] < self->load_bytes[least]) {
+            least = i;
+        }
+    }
+    return least;
+}
+
+/* Chooses the shard of a new partition, and counts its bytes there. */
 uint32_t
 cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes)
 {
-    uint32_t shard = 0;
+    uint32_t shard = self->next;
     if (self->round_robin) {
-        shard = self->next;
         self->next = (self->next + 1) % self->shard_count;
     } else {
-        for (uint32_t i = 1; i < self->shard_count; i++) {
-            if (self->load_bytes[i] < self->load_bytes[shard]) {
-                shard = i;
-            }
-        }
+        shard = choose_by_bytes(self, size_bytes);
     }
     cadre_placement_add(self, shard, size_bytes);
     return shard;
@@ -150,6 +169,7 @@ void
 cadre_placement_add(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes)
 {
     self->load_bytes[shard] += size_bytes;
+    self->is_used[shard] = true;
 }
 
 void

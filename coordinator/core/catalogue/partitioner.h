@@ -29,16 +29,24 @@ int cadre_partitioner_count(const cadre_variable_options_t *options, const int64
 typedef struct {
     /* Put the next partition on the next shard; else on the one with the fewest bytes. */
     bool round_robin;
+    /* Without `round_robin`: a shard is filled up to so many bytes before the one behind it gets
+     * any, because to ask another shard costs more than so many bytes do; 0: none is. */
+    uint64_t fill_bytes;
     uint32_t shard_count;
     uint64_t *load_bytes; /* [shard_count] */
+    bool *is_used;        /* [shard_count]: a partition was put there, be it gone by now */
     uint32_t next;
 } cadre_placement_t;
 
 void cadre_placement_init(cadre_placement_t *self, uint32_t shard_count, bool round_robin);
+
+/* Sets `fill_bytes`, before anything is placed. */
+void cadre_placement_set_fill(cadre_placement_t *self, uint64_t fill_bytes);
 void cadre_placement_fini(cadre_placement_t *self);
 
 /* Returns the shard for a partition of `size_bytes`, which is added to its load: the next in turn
- * (round_robin), else the least loaded, the lowest index among equals. */
+ * (round_robin), else the first that is not filled by it (`fill_bytes`), else the least loaded, the
+ * lowest index among equals. */
 uint32_t cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes);
 
 /* Adds a partition to the load of `shard` that is put there for another reason. */

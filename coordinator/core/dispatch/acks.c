@@ -65,19 +65,20 @@ cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker)
  * closures to run they can wait: the ACK travels with the next closures, or answers the next
  * HEARTBEAT, before which the worker repeats nothing. */
 static bool
-is_due(const cadre_member_t *worker)
+is_due(const cadre_member_t *worker, cadre_acks_whose_t whose)
 {
-    return worker->ack_due || worker->draining || worker->in_flight.count == 0 ||
+    bool has_no_more = worker->in_flight.count == 0 && whose != CADRE_ACKS_IN_STEP;
+    return whose == CADRE_ACKS_ALL || worker->ack_due || worker->draining || has_no_more ||
            worker->ack_items >= 2 * WAIT_MAX;
 }
 
-/* Acknowledges the reports of each worker where that is due; of all workers with `all`. */
+/* Acknowledges the reports of each worker where that is due. */
 void
-cadre_acks_tick(const cadre_acks_t *self, bool all)
+cadre_acks_tick(const cadre_acks_t *self, cadre_acks_whose_t whose)
 {
     for (uint32_t i = 0; i < self->members->worker_capacity; i++) {
         cadre_member_t *worker = self->members->workers[i];
-        if (worker && (all || is_due(worker))) {
+        if (worker && is_due(worker, whose)) {
             cadre_acks_send(self, worker);
         }
     }

@@ -5,7 +5,7 @@
  *
  * A worker keeps each report until it is acknowledged, and repeats a report that is not
  * acknowledged by the time an ACK answers a later HEARTBEAT. So most acknowledgements can wait, and
- * travel together.
+ * travel together, or with the closures of the next synchronous step.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_ACKS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_ACKS_H
@@ -38,8 +38,14 @@ void cadre_acks_note_heartbeat(cadre_member_t *worker, uint64_t request);
 /* Acknowledges all that the worker has reported. */
 void cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker);
 
-/* Acknowledges the reports of every worker that should not wait, or of all workers (`all`). Called
- * at the end of a turn. */
-void cadre_acks_tick(const cadre_acks_t *self, bool all);
+/* Whose reports are acknowledged at the end of a turn. */
+typedef enum {
+    CADRE_ACKS_DUE,     /* of every worker that should not wait: it has nothing left to run */
+    CADRE_ACKS_IN_STEP, /* the same in the middle of a synchronous step: there will be more to run */
+    CADRE_ACKS_ALL,
+} cadre_acks_whose_t;
+
+/* Acknowledges reports. Called at the end of a turn. */
+void cadre_acks_tick(const cadre_acks_t *self, cadre_acks_whose_t whose);
 
 #endif

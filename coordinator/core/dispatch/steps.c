@@ -110,7 +110,7 @@ on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status
     self->pending--;
 }
 
-/* Sends END_STEP with the noted updates to every shard. */
+/* Sends END_STEP with the noted updates to every shard that can hold some of them. */
 static void
 ask(cadre_steps_t *self, uint64_t step)
 {
@@ -119,8 +119,12 @@ ask(cadre_steps_t *self, uint64_t step)
     cadre_shard_requests_t *requests =
         self->links.replay->active ? self->links.repairs : self->links.requests;
     self->is_asked = true;
-    self->pending = shards;
+    self->pending = 0;
     for (uint32_t i = 0; i < shards; i++) {
+        if (!self->links.catalogue->placement.is_used[i]) {
+            continue;
+        }
+        self->pending++;
         cadre_message_t message =
             cadre_effects_message(self->links.effects, CADRE_MESSAGE_END_STEP);
         message.end_step = (cadre_end_step_message_t){

@@ -6,7 +6,8 @@
  *
  * A closure of a step (coordinator/core/closures/pace.h) whose updates the shards hold unapplied is
  * held here. When all closures of the step are held, END_STEP tells every shard in which order to
- * sum the updates; when all shards have answered, the closures end. No closure of the next step is
+ * sum the updates; when all shards have answered, the closures end. Shards that never had a part of
+ * a variable hold nothing, and are not told. No closure of the next step is
  * handed out before, so each of its pulls gets the values after this step, and a second attempt
  * pulls the same values as the first.
  *
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 #include "common/wire/record_list.h"
+#include "coordinator/core/catalogue/catalogue.h"
 #include "coordinator/core/closures/closure_queue.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/effects/core_options.h"
@@ -36,6 +38,7 @@
 /* The objects that it reads and calls; borrowed for its life. */
 typedef struct {
     const cadre_core_options_t *options;
+    const cadre_catalogue_t *catalogue;
     cadre_closure_queue_t *queue;
     cadre_replay_t *replay;
     cadre_shard_requests_t *requests;

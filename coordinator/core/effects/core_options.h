@@ -40,6 +40,7 @@ typedef struct {
     cadre_strategy_t strategy; /* for people; 0: the default */
     bool client_closures;      /* clients may schedule closures */
     bool round_robin;
+    uint64_t fill_bytes; /* bytes that a shard gets before the one behind it gets any; 0: none */
 } cadre_core_options_t;
 
 #endif

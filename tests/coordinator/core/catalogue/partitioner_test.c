@@ -182,6 +182,23 @@ Test(placement, P8_by_bytes_a_large_part_counts_for_what_it_is, .timeout = 240)
     cadre_placement_fini(&self);
 }
 
+/* Two shards are two messages where one does for a small model. */
+Test(placement, a_shard_is_filled_before_the_one_behind_it, .timeout = 240)
+{
+    cadre_placement_t self;
+    cadre_placement_init(&self, 3, false);
+    cadre_placement_set_fill(&self, 100);
+    cr_assert_eq(cadre_placement_place(&self, 60), 0);
+    cr_assert_eq(cadre_placement_place(&self, 40), 0);
+    cr_assert_eq(cadre_placement_place(&self, 1), 1);
+    cr_assert_eq(cadre_placement_place(&self, 1000), 2, "too large for any: the least loaded");
+    cr_assert_eq(cadre_placement_place(&self, 99), 1);
+    cr_assert_eq(cadre_placement_place(&self, 1), 0, "all are full");
+    cadre_placement_take(&self, 0, 61);
+    cr_assert_eq(cadre_placement_place(&self, 60), 0, "there is room again");
+    cadre_placement_fini(&self);
+}
+
 Test(placement, P8_the_largest_load_is_within_one_part_of_the_smallest, .timeout = 240)
 {
     cadre_placement_t self;

@@ -69,14 +69,34 @@ Test(acks, wait_while_the_worker_runs_more)
     for (uint64_t id = 1; id <= 255; id++) {
         cadre_acks_add(&self.worker, id, 1);
     }
-    cadre_acks_tick(&self.acks, false);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
     cr_assert_eq(take(&self, &request), SIZE_MAX);
 
     cadre_acks_add(&self.worker, 256, 1);
-    cadre_acks_tick(&self.acks, false);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
     cr_assert_eq(take(&self, &request), 256, "so many wait no longer");
-    cadre_acks_tick(&self.acks, false);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
     cr_assert_eq(take(&self, &request), SIZE_MAX, "once");
+    stage_close(&self);
+}
+
+Test(acks, wait_for_the_next_closures_in_the_middle_of_a_step)
+{
+    stage_t self;
+    uint64_t request = 0;
+    stage_open(&self);
+    cadre_closure_list_remove(&self.worker.in_flight, self.closure);
+    cadre_acks_add(&self.worker, 1, 1);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_IN_STEP);
+    cr_assert_eq(take(&self, &request), SIZE_MAX);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
+    cr_assert_eq(take(&self, &request), 1, "there is nothing left to run");
+
+    cadre_acks_add(&self.worker, 2, 1);
+    cadre_acks_hurry(&self.worker);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_IN_STEP);
+    cr_assert_eq(take(&self, &request), 1);
+    cadre_closure_list_push(&self.worker.in_flight, self.closure);
     stage_close(&self);
 }
 
@@ -87,11 +107,11 @@ Test(acks, do_not_wait_for_a_worker_in_a_hurry_or_at_the_end_of_the_job)
     stage_open(&self);
     cadre_acks_add(&self.worker, 1, 1);
     cadre_acks_hurry(&self.worker);
-    cadre_acks_tick(&self.acks, false);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
     cr_assert_eq(take(&self, &request), 1);
 
     cadre_acks_add(&self.worker, 2, 1);
-    cadre_acks_tick(&self.acks, true);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_ALL);
     cr_assert_eq(take(&self, &request), 1);
     stage_close(&self);
 }
@@ -102,7 +122,7 @@ Test(acks, answer_a_heartbeat_with_the_last_of_several)
     uint64_t request = 0;
     stage_open(&self);
     cadre_acks_note_heartbeat(&self.worker, 41);
-    cadre_acks_tick(&self.acks, false);
+    cadre_acks_tick(&self.acks, CADRE_ACKS_DUE);
     cr_assert_eq(take(&self, &request), 0, "an empty one, so that it knows that it is heard");
     cr_assert_eq(request, 41);
 

@@ -27,6 +27,9 @@ job_that_ends_a_step(void)
     cadre_pace_fini(&self->core.queue.pace);
     cadre_pace_init(&self->core.queue.pace, CADRE_SYNC, STEP, 0);
     cadre_task_t worker = fixture_worker(0);
+    for (uint32_t i = 0; i < PS; i++) {
+        cadre_placement_add(&self->core.catalogue.placement, i, 0);
+    }
     for (uint32_t i = 0; i < STEP; i++) {
         cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
         closure->may_push = true;
