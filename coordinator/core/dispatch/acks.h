@@ -40,8 +40,9 @@ void cadre_acks_send(const cadre_acks_t *self, cadre_member_t *worker);
 
 /* Whose reports are acknowledged at the end of a turn. */
 typedef enum {
-    CADRE_ACKS_DUE,     /* of every worker that should not wait: it has nothing left to run */
-    CADRE_ACKS_IN_STEP, /* the same in the middle of a synchronous step: there will be more to run */
+    CADRE_ACKS_DUE, /* of every worker that should not wait: it has nothing left to run */
+    /* The same in the middle of a synchronous step: there will be more to run. */
+    CADRE_ACKS_IN_STEP,
     CADRE_ACKS_ALL,
 } cadre_acks_whose_t;
 
