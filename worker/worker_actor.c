@@ -30,6 +30,7 @@ enum {
     /* How long this thread leaves unread what comes, while slots in this process have works to
      * take: the smallest closures take about 20. */
     REST_US = 1000,
+    REST_WORKS = 8, /* with fewer it does not rest: slots have these until more have come */
 
     /* Positions in the list of sockets that is polled; the slots' follow, then the shards'. */
     ITEM_MAIN = 0,
@@ -690,13 +691,13 @@ fill_items(cadre_worker_actor_t *self)
 
 /* While slots in this process have works in plenty, waits before it looks what has come, to take it
  * all at once: to wake this thread, and the coordinator's by its reports, for each closure takes as
- * long as a small one computes. Slots end the rest when they have taken half of what may wait for
- * them, or leave something to this thread. */
+ * long as a small one computes. Slots end the rest when few are left, or they leave something to
+ * this thread. */
 static void
 rest(cadre_worker_actor_t *self)
 {
     if (self->options.shortcut && self->had_input) {
-        cadre_work_queue_rest(self->options.queue, self->options.core.ahead / 2, REST_US);
+        cadre_work_queue_rest(self->options.queue, REST_WORKS, REST_US);
     }
 }
 
