@@ -699,6 +699,16 @@ default_lease_ms(const cadre_coordinator_t *self)
     return strncmp(self->address, "ipc://", 6) == 0 ? CADRE_LOCAL_LEASE_MS : CADRE_LEASE_MS;
 }
 
+/* Returns whether the job's one slot may run steps of one closure in series (core_options.h). Not
+ * where there are native functions: one may push, go on and fail, and its updates would be left out
+ * of its step. A program pushes once, at its end. */
+static bool
+is_serial(const cadre_coordinator_options_t *options)
+{
+    return options->local && options->local_slots == 1 && !options->natives &&
+           options->consistency == CADRE_SYNC && options->step_closures <= 1;
+}
+
 /* Makes the core, resumes it, and logs how it begins. All of it under the gate's lock: the
  * authenticator's thread may log into the core's effects meanwhile. */
 static void
@@ -727,6 +737,7 @@ make_core(cadre_coordinator_t *self, const cadre_coordinator_options_t *options,
             options->consistency == CADRE_SYNC ? CADRE_RECOVERY_ROLLBACK : options->recovery,
         .consistency = options->consistency,
         .step_closures = options->step_closures ? options->step_closures : 1,
+        .is_serial = is_serial(options),
         .staleness_bound = options->staleness_bound,
         .backup_attempts = options->backup_attempts,
         .strategy = options->strategy,

@@ -135,8 +135,11 @@ cadre_core_assemble(cadre_core_t *self)
     cadre_closure_queue_init(&self->queue, options->queue_capacity);
     cadre_closure_queue_set_pace(&self->queue, options->consistency, options->step_closures,
                                  options->staleness_bound);
+    if (options->is_serial) {
+        cadre_pace_set_serial(&self->queue.pace, options->queue_capacity);
+    }
     cadre_replay_init(&self->replay, options->recovery != CADRE_RECOVERY_RELAXED,
-                      options->consistency == CADRE_SYNC);
+                      cadre_core_options_have_steps(options));
     cadre_shard_requests_init(&self->requests, options->ps_count, 0); /* ids from 1 on */
     cadre_drops_init(&self->drops, &self->queue, &self->replay);
     cadre_removals_init(&self->removals, &self->queue, &self->replay);

@@ -280,6 +280,21 @@ let_in(cadre_closure_queue_t *self)
     }
 }
 
+/* Returns whether the job's one worker gets and runs a new closure behind the one before it,
+ * however early: it waits for nothing but batches of the same dataset, which are read in turn. */
+static bool
+is_in_series(cadre_closure_queue_t *self, const cadre_closure_t *closure)
+{
+    enum { ITEMS = 4 }; /* of a batch; the first is the dataset */
+    const uint64_t dataset = self->dataset;
+    bool is_like = closure->batch_items > 0;
+    for (size_t i = 0; i < closure->batch_items; i += ITEMS) {
+        is_like = is_like && closure->batches[i] == dataset;
+    }
+    self->dataset = closure->batch_items > 0 ? closure->batches[0] : 0;
+    return is_like && closure->argument_count == 0 && closure->resource_count == 0;
+}
+
 /* Gives a new closure its place and its turn, after all that were put before it. Closures with a
  * tag and those of an unpaced group have no turn; their results come no sooner than those they
  * take. */
@@ -297,6 +312,9 @@ take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
     closure->place = ++self->placed;
     if (has_turn) {
         closure->turn = cadre_pace_enter(&self->pace, closure->may_push, after);
+        if (self->pace.is_serial && !is_in_series(self, closure)) {
+            cadre_pace_note_alone(&self->pace, closure->turn);
+        }
         closure->in_step = cadre_pace_is_step(&self->pace, closure->turn);
     }
     if (closure->results) {

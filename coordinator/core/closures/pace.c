@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 void
@@ -19,6 +20,14 @@ cadre_pace_fini(cadre_pace_t *self)
 {
     free(self->groups);
     *self = (cadre_pace_t){0};
+}
+
+void
+cadre_pace_set_serial(cadre_pace_t *self, uint64_t ahead)
+{
+    cadre_assert(self->consistency == CADRE_SYNC && self->size == 1);
+    self->is_serial = true;
+    self->slack = ahead;
 }
 
 /* --- groups --- */
@@ -65,6 +74,7 @@ settle(cadre_pace_t *self)
         if (!oldest->is_closed || oldest->remaining > 0 || oldest->held > 0) {
             return;
         }
+        self->alone_count -= oldest->is_alone;
         self->first++;
         self->count--;
     }
@@ -108,10 +118,21 @@ cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after)
     return turn;
 }
 
+/* Notes that the group of this turn is alone. */
+void
+cadre_pace_note_alone(cadre_pace_t *self, uint64_t turn)
+{
+    if (turn > 0) {
+        cadre_pace_group_t *group = find(self, turn);
+        self->alone_count += !group->is_alone;
+        group->is_alone = true;
+    }
+}
+
 bool
 cadre_pace_is_step(const cadre_pace_t *self, uint64_t turn)
 {
-    return turn > 0 && find(self, turn)->is_step;
+    return turn > 0 && !self->is_serial && find(self, turn)->is_step;
 }
 
 void
@@ -190,18 +211,36 @@ cadre_pace_end_step(cadre_pace_t *self)
     settle(self);
 }
 
+/* Returns the turn behind which nothing may start because of a group that is alone: its own where
+ * it is the oldest, else the one before it. */
+static uint64_t
+limit_of_alone(const cadre_pace_t *self)
+{
+    const cadre_pace_group_t *oldest = &self->groups[self->first];
+    for (size_t i = 0; i < self->count; i++) {
+        if (oldest[i].is_alone) {
+            return oldest[i].number - (i > 0);
+        }
+    }
+    return UINT64_MAX;
+}
+
 uint64_t
 cadre_pace_limit(const cadre_pace_t *self)
 {
-    return self->count > 0 ? self->groups[self->first].number + self->slack : UINT64_MAX;
+    if (self->count == 0) {
+        return UINT64_MAX;
+    }
+    const uint64_t limit = self->groups[self->first].number + self->slack;
+    return self->alone_count > 0 ? cadre_min_u64(limit, limit_of_alone(self)) : limit;
 }
 
 /* Returns whether no step is under way: none has begun without being over. */
 bool
 cadre_pace_is_between_steps(const cadre_pace_t *self)
 {
-    if (self->consistency != CADRE_SYNC || self->count == 0) {
-        return true;
+    if (self->consistency != CADRE_SYNC || self->is_serial || self->count == 0) {
+        return true; /* no update waits for the end of a step */
     }
     const cadre_pace_group_t *oldest = &self->groups[self->first];
     return !oldest->is_step || !oldest->is_begun || oldest->remaining + oldest->held == 0;

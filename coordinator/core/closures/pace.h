@@ -15,6 +15,13 @@
  *               steps that push nothing are a group of their own, so that they read what the step
  *               before them made. Slack is 0.
  *
+ * A job of programs whose one worker has one slot is in series (cadre_pace_set_serial): with steps
+ * of one closure nothing waits for the end of a step, as the slot runs the next closure after it
+ * anyway, and the ps applies each update when it arrives. So closures may start behind others that
+ * are under way, as long as the worker is sure to run them in their order; those of which that is
+ * not known are alone: they start when all before them are over, and are over before the next
+ * starts.
+ *
  * A step ends with fewer closures where the program waits for one of them (cadre_pace_cut_short),
  * or another takes its result: it would wait for closures that nobody schedules. That is decided by
  * the order of the program's calls alone, so that the steps are the same in every run.
@@ -37,6 +44,7 @@ typedef struct {
     bool is_step;
     bool is_closed; /* no further closure belongs to it */
     bool is_begun;  /* a closure of the group was handed out */
+    bool is_alone;  /* of a job in series: no other group is under way with it */
 } cadre_pace_group_t;
 
 typedef struct {
@@ -48,7 +56,9 @@ typedef struct {
     /* Groups that are not over; only the last may be open to further closures. */
     size_t count;
     size_t capacity;
-    uint64_t last; /* number of the newest group so far; 0: none was made */
+    uint64_t last;  /* number of the newest group so far; 0: none was made */
+    bool is_serial; /* of steps of one closure, which the job's one slot runs one after the other */
+    size_t alone_count; /* groups that are not over and alone */
 } cadre_pace_t;
 
 /* Sets the consistency. `size`: closures of a step, at least 1, for CADRE_SYNC; `bound`: the
@@ -57,11 +67,20 @@ void cadre_pace_init(cadre_pace_t *self, cadre_consistency_t consistency, uint32
                      uint32_t bound);
 void cadre_pace_fini(cadre_pace_t *self);
 
+/* Notes that the job is in series: CADRE_SYNC with steps of one closure, one worker of one slot.
+ * Up to `ahead` groups may be under way beside the oldest. Called before the first closure. */
+void cadre_pace_set_serial(cadre_pace_t *self, uint64_t ahead);
+
 /* Returns the turn of a closure that is scheduled now. `may_push`: its function may push updates;
  * `after`: the highest turn of the closures whose results it takes, 0 for none. */
 uint64_t cadre_pace_enter(cadre_pace_t *self, bool may_push, uint64_t after);
 
-/* Returns whether closures of this turn, whose group is not over, are part of a step. */
+/* Notes that a closure of this turn is alone, in a job in series: the worker might start it before
+ * one that came before it. */
+void cadre_pace_note_alone(cadre_pace_t *self, uint64_t turn);
+
+/* Returns whether closures of this turn, whose group is not over, are part of a step, until whose
+ * end shards hold its updates; false in a job in series. */
 bool cadre_pace_is_step(const cadre_pace_t *self, uint64_t turn);
 
 /* Notes that a closure of this turn is begun. */

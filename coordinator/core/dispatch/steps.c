@@ -46,7 +46,7 @@ cadre_steps_restart(cadre_steps_t *self)
     self->is_asked = false;
     self->pending = 0;
     self->again = 0;
-    if (self->links.options->consistency == CADRE_SYNC && self->links.replay->active) {
+    if (cadre_core_options_have_steps(self->links.options) && self->links.replay->active) {
         /* The replay must not stay paused: its pass may have nothing left to run. */
         cadre_replay_pause_at(self->links.replay, 0);
     }
@@ -249,7 +249,7 @@ tick_again(cadre_steps_t *self)
 void
 cadre_steps_tick(cadre_steps_t *self)
 {
-    if (self->links.options->consistency != CADRE_SYNC) {
+    if (!cadre_core_options_have_steps(self->links.options)) {
         return;
     }
     if (self->links.replay->active) {

@@ -35,6 +35,10 @@ typedef struct {
     cadre_recovery_t recovery;
     cadre_consistency_t consistency;
     uint32_t step_closures; /* closures of a synchronous step, at least 1 */
+    /* Steps are of one closure, and the job has one ps, and one worker of one slot, which are never
+     * lost alone, and no native functions: an update is applied when it arrives
+     * (coordinator/core/closures/pace.h). */
+    bool is_serial;
     uint32_t staleness_bound;
     uint32_t backup_attempts;  /* closures that may have a second attempt at a time; 0: none */
     cadre_strategy_t strategy; /* for people; 0: the default */
@@ -42,5 +46,12 @@ typedef struct {
     bool round_robin;
     uint64_t fill_bytes; /* bytes that a shard gets before the one behind it gets any; 0: none */
 } cadre_core_options_t;
+
+/* Returns whether the shards hold updates until the end of a synchronous step. */
+static inline bool
+cadre_core_options_have_steps(const cadre_core_options_t *self)
+{
+    return self->consistency == CADRE_SYNC && !self->is_serial;
+}
 
 #endif

@@ -261,7 +261,7 @@ static int
 check_room(const cadre_members_t *self, const cadre_task_t *from)
 {
     const cadre_core_options_t *options = self->links.options;
-    uint32_t limit = options->workers_max;
+    uint32_t limit = options->is_serial ? 1 : options->workers_max;
     if (from->role != CADRE_ROLE_WORKER || limit == 0 ||
         self->links.membership->worker_count < limit) {
         return 0;
@@ -271,6 +271,10 @@ check_room(const cadre_members_t *self, const cadre_task_t *from)
         return CADRE_EAGAIN;
     }
 
+    if (options->is_serial) {
+        return cadre_fail(CADRE_EFULL, "the job is in one process, and its one slot runs closures "
+                                       "one after the other: it takes no further worker");
+    }
     return cadre_fail(CADRE_EFULL, "the coordinator has descriptors for %" PRIu32 " workers: %s",
                       limit, options->workers_why);
 }

@@ -496,3 +496,54 @@ Test(blocked, a_step_stays_open_where_nobody_waits_for_room)
     cadre_closure_queue_close(&self.queue);
     close_stage(&self);
 }
+
+/* Puts a closure that pushes and reads a batch of this dataset, as most do that train. */
+static cadre_closure_t *
+put_with_batch(stage_t *self, uint32_t number, uint64_t dataset)
+{
+    enum { ITEMS = 4 }; /* of a batch in the message CLOSURE */
+    cadre_closure_t *closure = make(number, NULL, NULL);
+    closure->may_push = true;
+    closure->batches = cadre_calloc(ITEMS, sizeof(*closure->batches));
+    closure->batches[0] = dataset;
+    closure->batch_items = ITEMS;
+    cr_assert_eq(cadre_closure_queue_put(&self->queue, closure), 0);
+    return closure;
+}
+
+static void
+begin_and_finish(stage_t *self, cadre_closure_t *closure)
+{
+    cr_assert_eq(closure->state, CADRE_CLOSURE_QUEUED);
+    cadre_closure_queue_begin(&self->queue, closure);
+    closure->id = closure->function;
+    finish(self, closure);
+}
+
+/* A worker starts what reads no batch while it still reads those of closures before, and may have
+ * one dataset open before another. */
+Test(blocked, in_series_only_closures_that_read_one_dataset_start_behind_each_other)
+{
+    stage_t self;
+    cadre_closure_t *without = NULL;
+    open_stage(&self);
+    cadre_closure_queue_set_pace(&self.queue, CADRE_SYNC, 1, 0);
+    cadre_pace_set_serial(&self.queue.pace, 8);
+    cadre_closure_t *first = put_with_batch(&self, 1, 7);
+    cadre_closure_t *second = put_with_batch(&self, 2, 7);
+    cr_assert_eq(try_to_put_in_step(&self, 3, NULL, &without), 0);
+    cadre_closure_t *behind = put_with_batch(&self, 4, 8);
+    cadre_closure_t *last = put_with_batch(&self, 5, 8);
+    cr_expect_eq(second->state, CADRE_CLOSURE_LATER, "another dataset than before the first");
+    begin_and_finish(&self, first);
+    cr_expect_eq(without->state, CADRE_CLOSURE_LATER);
+    begin_and_finish(&self, second);
+    cr_expect_eq(behind->state, CADRE_CLOSURE_LATER);
+    begin_and_finish(&self, without);
+    cr_expect_eq(last->state, CADRE_CLOSURE_LATER);
+    begin_and_finish(&self, behind);
+    cr_expect_eq(last->state, CADRE_CLOSURE_QUEUED);
+    cr_expect_eq(put_with_batch(&self, 6, 8)->state, CADRE_CLOSURE_QUEUED);
+    cadre_closure_queue_close(&self.queue);
+    close_stage(&self);
+}

@@ -77,6 +77,41 @@ Test(pace, who_takes_the_result_of_a_step_is_of_the_next)
     cadre_pace_fini(&self);
 }
 
+Test(pace, in_series_steps_of_one_closure_start_behind_each_other)
+{
+    cadre_pace_t self = open_pace(CADRE_SYNC, 1);
+    cadre_pace_set_serial(&self, 2);
+    for (uint64_t turn = 1; turn <= 4; turn++) {
+        cr_assert_eq(cadre_pace_enter(&self, true, 0), turn);
+        cr_expect_not(cadre_pace_is_step(&self, turn), "no shard holds its update");
+        cadre_pace_note_begun(&self, turn);
+    }
+    cr_expect_eq(cadre_pace_limit(&self), 3);
+    cr_expect(cadre_pace_is_between_steps(&self));
+    cadre_pace_leave(&self, 1);
+    cr_expect_eq(cadre_pace_limit(&self), 4);
+    cr_expect_eq(cadre_pace_whole_step(&self), 0, "there is no end to tell the shards");
+    cadre_pace_fini(&self);
+}
+
+Test(pace, in_series_who_is_alone_waits_for_all_before_and_holds_up_all_behind)
+{
+    cadre_pace_t self = open_pace(CADRE_SYNC, 1);
+    cadre_pace_set_serial(&self, 100);
+    for (uint64_t turn = 1; turn <= 3; turn++) {
+        cr_assert_eq(cadre_pace_enter(&self, true, 0), turn);
+    }
+    cadre_pace_note_alone(&self, 2);
+    cadre_pace_note_alone(&self, 2);
+    cr_expect_eq(cadre_pace_limit(&self), 1);
+    cadre_pace_leave(&self, 1);
+    cr_expect_eq(cadre_pace_limit(&self), 2);
+    cadre_pace_leave(&self, 2);
+    cr_expect_eq(cadre_pace_limit(&self), 103);
+    cadre_pace_leave(&self, 3);
+    cadre_pace_fini(&self);
+}
+
 Test(pace, those_that_push_nothing_are_between_two_steps)
 {
     cadre_pace_t self = open_pace(CADRE_SYNC, 2);

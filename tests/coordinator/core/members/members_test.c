@@ -422,6 +422,23 @@ Test(members, workers_beyond_the_descriptors_are_refused_in_words)
 }
 
 /* It was killed without a word from its host, say, and is started again. */
+/* A second one would run closures beside the first, whose one slot is to run them in order. */
+Test(members, a_job_in_series_takes_one_worker)
+{
+    fixture_t *self = fixture_new(1);
+    self->core.options.is_serial = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        cadre_task_t worker = {CADRE_ROLE_WORKER, i, 3000 + i};
+        fixture_hello(self, &worker);
+    }
+    fixture_turn(self);
+    cr_assert_eq(self->core.membership.worker_count, 1);
+    const cadre_message_t *refused = fixture_sent(self, NULL, CADRE_MESSAGE_REFUSED, 0);
+    cr_assert_eq(refused->refused.status, (uint64_t)-CADRE_EFULL);
+    cr_expect(strstr(refused->refused.text, "takes no further worker"));
+    fixture_destroy(&self);
+}
+
 Test(members, a_worker_waits_for_the_room_of_one_that_is_silent)
 {
     enum { LIMIT = 2 };
