@@ -23,7 +23,7 @@ enum {
 
 static const uint64_t TABLE_MAGIC = 0x4254455244434143; /* "CACDRETB" */
 static const uint64_t PAGE_MAGIC = 0x4750455244434143;  /* "CACDREPG" */
-static const uint64_t FORMAT = 1;
+static const uint64_t FORMAT = 2;
 
 static void
 put(uint8_t *at, uint64_t number)
@@ -117,11 +117,25 @@ is_possible(const cadre_table_record_t *self)
            self->shards <= CADRE_SHARDS_MAX;
 }
 
+/* Returns whether a description has other fields: a number that is damaged leaves the size. */
+static bool
+is_of_another_form(const uint8_t *value, size_t value_size)
+{
+    return value_size != CADRE_TABLE_RECORD_SIZE && value_size > AT_FIELDS &&
+           get(value + AT_MAGIC) == TABLE_MAGIC && get(value + AT_FORMAT) != FORMAT;
+}
+
 int
 cadre_table_record_decode(const void *key, size_t key_size, const void *value, size_t value_size,
                           cadre_table_record_t *out)
 {
     const uint8_t *bytes = value;
+    if (is_of_another_form(bytes, value_size)) {
+        return cadre_fail(CADRE_EPROTOCOL,
+                          "another version of Cadre has written it: its record has "
+                          "form %llu, and form %llu is read",
+                          (unsigned long long)get(bytes + AT_FORMAT), (unsigned long long)FORMAT);
+    }
     if (value_size != CADRE_TABLE_RECORD_SIZE || get(bytes + AT_MAGIC) != TABLE_MAGIC ||
         get(bytes + AT_FORMAT) != FORMAT ||
         get(bytes + AT_RECORD_HASH) != hash_of(key, key_size, bytes, AT_RECORD_HASH, NULL, 0)) {

@@ -27,10 +27,10 @@
 
 /* What describes a part of a table, each a u64:
  *
- * dim, storage, slots, slot_width, page_rows, page_size, value_offset, used_offset: numbers of a
- * row, their dtype, how many slots a row has, of how many f32 each, and how a page of page_rows
- * rows is laid out: keys, u64, from its begin on; a bit for each row that is in use at used_offset;
- * values at value_offset.
+ * dim, storage, optimizer, slots, slot_width, page_rows, page_size, value_offset, used_offset:
+ * numbers of a row, their dtype, the kind of the optimizer, how many slots a row has by it, of how
+ * many f32 each, and how a page of page_rows rows is laid out: keys, u64, from its begin on; a bit
+ * for each row that is in use at used_offset; values at value_offset.
  * end, free_row, victim_hand, expiry_hand, sightings: where the table goes on: rows were ever below
  * `end`, free_row - 1 is handed out next (0: none is free).
  * rows to unadmitted: its figures.
@@ -40,6 +40,7 @@
 #define CADRE_TABLE_RECORD_LIST(X)                                                                 \
     X(dim)                                                                                         \
     X(storage)                                                                                     \
+    X(optimizer)                                                                                   \
     X(slots)                                                                                       \
     X(slot_width)                                                                                  \
     X(page_rows)                                                                                   \
@@ -95,7 +96,8 @@ uint64_t cadre_table_record_pages(const cadre_table_record_t *self);
 void cadre_table_record_encode(const cadre_table_record_t *self, const void *key, size_t key_size,
                                uint8_t *value);
 
-/* Reads a description. Fails with CADRE_ECORRUPT when it is damaged or cannot be. */
+/* Reads a description. Fails with CADRE_ECORRUPT when it is damaged or cannot be, with
+ * CADRE_EPROTOCOL when a version of Cadre has written it that described tables otherwise. */
 int cadre_table_record_decode(const void *key, size_t key_size, const void *value,
                               size_t value_size, cadre_table_record_t *out);
 

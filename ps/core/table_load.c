@@ -10,7 +10,10 @@
 typedef struct {
     cadre_table_t *table;
     const cadre_table_load_t *load;
-    void *copy; /* of a page, aligned */
+    const cadre_loader_t *loader;
+    const cadre_give_up_t *give_up;
+    const cadre_stored_rows_t *stored; /* how the pages at hand lie */
+    void *copy;                        /* of a page, aligned */
     size_t copy_size;
 } filling_t;
 
@@ -58,64 +61,84 @@ adopt_page(void *context, const cadre_table_page_t *page)
         memcpy(self->copy, bytes, page->size_bytes);
         bytes = self->copy;
     }
-    int status = cadre_table_adopt_page(self->table, bytes, page->size_bytes, self->load->part,
-                                        self->load->parts);
+    int status = cadre_table_adopt_page(self->table, self->stored, bytes, page->size_bytes,
+                                        self->load->part, self->load->parts);
     return status < 0 ? status : check_size(self);
+}
+
+/* Visits the pages of a part. */
+static int
+each_page(filling_t *self, uint32_t part,
+          int (*visit)(void *context, const cadre_table_page_t *page))
+{
+    return self->loader->pages(self->loader->context, self->load->name, part, self->give_up, visit,
+                               self);
+}
+
+/* A part of the table as the checkpoint has it. */
+typedef struct {
+    cadre_table_record_t record;
+    cadre_table_page_t sightings;
+    cadre_stored_rows_t rows;
+} stored_part_t;
+
+static void
+stored_part_fini(stored_part_t *self)
+{
+    cadre_stored_rows_fini(&self->rows);
+}
+
+/* Reads how a part is described, and compares it with the table. */
+static int
+describe(const filling_t *self, uint32_t part, stored_part_t *out)
+{
+    int status = self->loader->table(self->loader->context, self->load->name, part, self->give_up,
+                                     &out->record, &out->sightings);
+    return status < 0 ? status : cadre_table_compare(self->table, &out->record, &out->rows);
 }
 
 /* Loads the part as it was. */
 static int
-load_same(filling_t *self, const cadre_loader_t *loader, const cadre_give_up_t *give_up,
-          cadre_table_base_t *base)
+load_same(filling_t *self, const stored_part_t *stored, cadre_table_base_t *base)
 {
-    const cadre_table_load_t *load = self->load;
-    cadre_table_record_t record;
-    cadre_table_page_t sightings;
-    int status =
-        loader->table(loader->context, load->name, load->part, give_up, &record, &sightings);
-    if (status < 0) {
-        return status;
-    }
-    status = cadre_table_check_record(self->table, &record);
-    if (status < 0) {
-        return status;
-    }
-
+    const cadre_table_page_t *sightings = &stored->sightings;
     cadre_auto(cadre_chunk_unref) cadre_chunk_t *counters =
-        sightings.bytes ? cadre_chunk_new_copy(sightings.bytes, sightings.size_bytes) : NULL;
-    const cadre_table_snapshot_t snapshot = cadre_table_described(&record, counters);
-    status = cadre_table_load_begin(self->table, &snapshot);
+        sightings->bytes ? cadre_chunk_new_copy(sightings->bytes, sightings->size_bytes) : NULL;
+    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record, counters);
+    int status = cadre_table_load_begin(self->table, &snapshot);
     if (status < 0) {
         return status;
     }
-    status = loader->pages(loader->context, load->name, load->part, give_up, take_page, self);
+    status = each_page(self, self->load->part, take_page);
     if (status < 0) {
         return status;
     }
-    *base = (cadre_table_base_t){record.checkpoint, record.stamp};
+    *base = (cadre_table_base_t){stored->record.checkpoint, stored->record.stamp};
     return cadre_table_load_end(self->table);
 }
 
-/* Takes what belongs to this part from another one that there was. */
+/* Takes what belongs to this part from one that there was. */
 static int
-adopt_part(filling_t *self, uint32_t part, const cadre_loader_t *loader,
-           const cadre_give_up_t *give_up)
+adopt_part(filling_t *self, uint32_t part, const stored_part_t *stored)
 {
-    const cadre_table_load_t *load = self->load;
-    cadre_table_record_t record;
-    cadre_table_page_t sightings;
-    int status = loader->table(loader->context, load->name, part, give_up, &record, &sightings);
+    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record, NULL);
+    self->stored = &stored->rows;
+    cadre_table_begin(self->table, stored->record.checkpoint);
+    cadre_table_adopt_counts(self->table, self->stored, &snapshot.figures);
+    return each_page(self, part, adopt_page);
+}
+
+/* Fills the table with what was in a part, which is its own where the number of parts is. */
+static int
+take_part(filling_t *self, uint32_t part, bool is_own, cadre_table_base_t *base)
+{
+    cadre_auto(stored_part_fini) stored_part_t stored = {.rows = {.same = false}};
+    int status = describe(self, part, &stored);
     if (status < 0) {
         return status;
     }
-    status = cadre_table_check_record(self->table, &record);
-    if (status < 0) {
-        return status;
-    }
-    const cadre_table_snapshot_t snapshot = cadre_table_described(&record, NULL);
-    cadre_table_begin(self->table, record.checkpoint);
-    cadre_table_adopt_counts(self->table, &snapshot.figures);
-    return loader->pages(loader->context, load->name, part, give_up, adopt_page, self);
+    return is_own && stored.rows.same ? load_same(self, &stored, base)
+                                      : adopt_part(self, part, &stored);
 }
 
 int
@@ -123,15 +146,16 @@ cadre_table_load(cadre_table_t *table, const cadre_table_load_t *load, uint32_t 
                  const cadre_loader_t *loader, const cadre_give_up_t *give_up,
                  cadre_table_base_t *base)
 {
-    cadre_auto(filling_fini) filling_t self = {.table = table, .load = load};
+    cadre_auto(filling_fini)
+        filling_t self = {.table = table, .load = load, .loader = loader, .give_up = give_up};
     *base = (cadre_table_base_t){.checkpoint = 0};
     if (stored == load->parts) {
-        return load_same(&self, loader, give_up, base);
+        return take_part(&self, load->part, true, base);
     }
 
     int status = 0;
     for (uint32_t part = 0; part < stored && status == 0; part++) {
-        status = adopt_part(&self, part, loader, give_up);
+        status = take_part(&self, part, false, base);
     }
     return status;
 }

@@ -5,7 +5,8 @@
  *
  * From a checkpoint of as many shards a table is loaded page by page, and goes on bit by bit as the
  * one did that it was taken of. From one of another number each row goes to the shard of its key: a
- * part then reads the pages of all parts that there were.
+ * part then reads the pages of all parts that there were. A table that keeps its rows otherwise, as
+ * under another optimizer, takes them row by row (table/stored_rows.h).
  */
 #ifndef CADRE_PS_CORE_TABLE_LOAD_H
 #define CADRE_PS_CORE_TABLE_LOAD_H
@@ -22,7 +23,7 @@ typedef struct {
 } cadre_table_load_t;
 
 /* Fills a table without rows from a checkpoint that has it in `stored` parts; gives in `base` the
- * checkpoint that it has the pages of then. Fails with CADRE_ESHAPE as cadre_table_check_record,
+ * checkpoint that it has the pages of then. Fails with CADRE_ESHAPE as cadre_table_compare,
  * with CADRE_EFULL when it takes more than size_bytes_max, with CADRE_ECORRUPT for what no table
  * has, and as the loader. */
 int cadre_table_load(cadre_table_t *table, const cadre_table_load_t *load, uint32_t stored,

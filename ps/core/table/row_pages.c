@@ -326,22 +326,28 @@ cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint32_t 
 }
 
 void
-cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const void *bytes, uint32_t place)
+cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const cadre_row_source_t *source,
+                     const void *bytes, uint32_t place)
 {
+    const cadre_row_pages_t *its = source->pages;
     const unsigned char *from = bytes;
     own(self, row);
-    memcpy(step_at(self, row), from + self->steps_offset + place * sizeof(uint32_t),
-           sizeof(uint32_t));
-    if (self->layout.has_uses) {
-        memcpy(uses_at(self, row), from + self->uses_offset + place * sizeof(uint32_t),
+    if (source->keeps_steps) {
+        memcpy(step_at(self, row), from + its->steps_offset + place * sizeof(uint32_t),
                sizeof(uint32_t));
     }
-    memcpy(number_at(self, row, -1), from + self->value_offset + place * self->layout.value_size,
+    if (self->layout.has_uses && its->layout.has_uses) {
+        memcpy(uses_at(self, row), from + its->uses_offset + place * sizeof(uint32_t),
+               sizeof(uint32_t));
+    }
+    memcpy(number_at(self, row, -1), from + its->value_offset + place * self->layout.value_size,
            self->layout.value_size);
     for (size_t s = 0; s < self->layout.slot_count; s++) {
-        memcpy(number_at(self, row, (int)s),
-               from + self->slot_offsets[s] + place * self->layout.slot_sizes[s],
-               self->layout.slot_sizes[s]);
+        const size_t size = self->layout.slot_sizes[s];
+        if (source->slots[s] >= 0) {
+            memcpy(number_at(self, row, (int)s),
+                   from + its->slot_offsets[source->slots[s]] + place * size, size);
+        }
     }
 }
 

@@ -84,8 +84,18 @@ uint32_t cadre_row_pages_per_page(const cadre_row_pages_t *self);
 bool cadre_row_pages_peek(const cadre_row_pages_t *self, const void *bytes, uint32_t place,
                           uint64_t *key);
 
-/* Copies everything but the key from row number `place` of such a page to a row. */
-void cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const void *bytes, uint32_t place);
+/* Where rows are copied from: pages of another store, perhaps of another layout, but with values of
+ * as many bytes. */
+typedef struct {
+    const cadre_row_pages_t *pages;       /* whose layout it is; its own rows do not matter */
+    int slots[CADRE_OPTIMIZER_SLOTS_MAX]; /* which of its slots each slot becomes; -1: none */
+    bool keeps_steps;                     /* the update that changed a row last is copied */
+} cadre_row_source_t;
+
+/* Copies values, uses, and what else the source says, from row number `place` of one of its pages
+ * to a row that was just added. A slot that no slot becomes stays arbitrary. */
+void cadre_row_pages_copy(cadre_row_pages_t *self, uint32_t row, const cadre_row_source_t *source,
+                          const void *bytes, uint32_t place);
 
 /* Returns the bytes of a page, and where in it values, and the bits of rows in use, begin. */
 size_t cadre_row_pages_page_size(const cadre_row_pages_t *self);

@@ -472,6 +472,15 @@ admit(cadre_table_t *self, uint64_t key)
     return !self->sketch || cadre_sighting_sketch_see(self->sketch, key) >= self->spec.admit_after;
 }
 
+static void
+begin_slots(cadre_table_t *self, uint32_t row)
+{
+    for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
+        cadre_row_optimizer_begin_slot(&self->optimizer, s,
+                                       cadre_row_pages_write(self->pages, row, (int)s));
+    }
+}
+
 /* Gives a key a row with its first values; another row makes room for it where that is needed.
  * Returns KEY_UNADMITTED where none may. */
 static uint32_t
@@ -494,10 +503,7 @@ create(cadre_table_t *self, uint64_t key, uint32_t step)
     cadre_row_index_add(self->index, row);
     first_values(self, key, self->block.values);
     store_values(self, row, self->block.values);
-    for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
-        cadre_row_optimizer_begin_slot(&self->optimizer, s,
-                                       cadre_row_pages_write(self->pages, row, (int)s));
-    }
+    begin_slots(self, row);
     cadre_row_pages_touch(self->pages, row, step);
     self->figures.created++;
     return row;
@@ -706,6 +712,7 @@ cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *sn
     *out = (cadre_table_record_t){
         .dim = self->spec.dim,
         .storage = (uint64_t)self->spec.storage,
+        .optimizer = (uint64_t)self->spec.optimizer.kind,
         .slots = cadre_row_optimizer_slot_count(&self->optimizer),
         .slot_width = cadre_row_optimizer_slot_width(&self->optimizer),
         .page_rows = cadre_row_pages_per_page(self->pages),
@@ -729,19 +736,13 @@ cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *sn
 }
 
 int
-cadre_table_check_record(const cadre_table_t *self, const cadre_table_record_t *record)
+cadre_table_compare(const cadre_table_t *self, const cadre_table_record_t *record,
+                    cadre_stored_rows_t *out)
 {
-    const cadre_table_snapshot_t none = {.sightings = 0};
+    const cadre_table_snapshot_t none = {.victim_hand = 0};
     cadre_table_record_t own;
     cadre_table_describe(self, &none, &own);
-    if (record->dim != own.dim || record->storage != own.storage || record->slots != own.slots ||
-        record->slot_width != own.slot_width || record->page_rows != own.page_rows ||
-        record->page_size != own.page_size || record->value_offset != own.value_offset) {
-        return cadre_fail(CADRE_ESHAPE,
-                          "its rows were kept otherwise: dim, storage, optimizer, row_wise and lfu "
-                          "must be those of the checkpoint");
-    }
-    return 0;
+    return cadre_stored_rows_init(out, record, &own);
 }
 
 cadre_table_snapshot_t
@@ -768,10 +769,6 @@ cadre_table_described(const cadre_table_record_t *record, cadre_chunk_t *counter
 int
 cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapshot)
 {
-    if ((snapshot->counters != NULL) != (self->sketch != NULL)) {
-        return cadre_fail(CADRE_ECORRUPT, "a table that %s sightings",
-                          self->sketch ? "lacks" : "should not have");
-    }
     int status = cadre_row_pages_load_begin(self->pages, &snapshot->rows);
     if (status < 0) {
         return status;
@@ -784,8 +781,8 @@ cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapsh
     self->figures = snapshot->figures;
     cadre_row_index_reserve(self->index,
                             cadre_min_u64(snapshot->figures.rows, snapshot->rows.row_end));
-    if (!self->sketch) {
-        return 0;
+    if (!self->sketch || !snapshot->counters) {
+        return 0; /* admission was turned off, or on: then keys are counted from now on */
     }
     return cadre_sighting_sketch_load(self->sketch, snapshot->sightings, snapshot->counters);
 }
@@ -825,18 +822,19 @@ cadre_table_load_end(cadre_table_t *self)
 }
 
 int
-cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes, uint32_t shard,
-                       uint32_t shard_count)
+cadre_table_adopt_page(cadre_table_t *self, const cadre_stored_rows_t *stored, const void *bytes,
+                       size_t size_bytes, uint32_t shard, uint32_t shard_count)
 {
-    if (size_bytes != cadre_row_pages_page_size(self->pages)) {
+    const size_t page_size = cadre_row_pages_page_size(stored->layout);
+    if (size_bytes != page_size) {
         return cadre_fail(CADRE_ECORRUPT, "a page of %zu bytes, where those of a table have %zu",
-                          size_bytes, cadre_row_pages_page_size(self->pages));
+                          size_bytes, page_size);
     }
 
-    const uint32_t rows = cadre_row_pages_per_page(self->pages);
+    const uint32_t rows = cadre_row_pages_per_page(stored->layout);
     for (uint32_t place = 0; place < rows; place++) {
         uint64_t key = 0;
-        if (!cadre_row_pages_peek(self->pages, bytes, place, &key) ||
+        if (!cadre_row_pages_peek(stored->layout, bytes, place, &key) ||
             cadre_table_shard(key, shard_count) != shard) {
             continue;
         }
@@ -845,16 +843,22 @@ cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes
         }
         const uint32_t row = cadre_row_pages_add(self->pages, key);
         cadre_row_index_add(self->index, row);
-        cadre_row_pages_copy(self->pages, row, bytes, place);
+        cadre_row_pages_copy(self->pages, row, &stored->source, bytes, place);
+        if (!stored->source.keeps_steps) {
+            begin_slots(self, row);
+        }
         self->figures.created++;
     }
     return 0;
 }
 
 void
-cadre_table_adopt_counts(cadre_table_t *self, const cadre_table_figures_t *figures)
+cadre_table_adopt_counts(cadre_table_t *self, const cadre_stored_rows_t *stored,
+                         const cadre_table_figures_t *figures)
 {
-    self->figures.steps = cadre_max_u64(self->figures.steps, figures->steps);
+    if (stored->source.keeps_steps) {
+        self->figures.steps = cadre_max_u64(self->figures.steps, figures->steps);
+    }
     self->figures.version = cadre_max_u64(self->figures.version, figures->version);
 }
 

@@ -29,6 +29,7 @@
 #include "common/spec/table_spec.h"
 #include "common/wire/message.h"
 #include "ps/core/table/row_pages.h"
+#include "ps/core/table/stored_rows.h"
 #include "ps/core/values/chunk_pool.h"
 
 typedef struct cadre_table cadre_table_t;
@@ -139,9 +140,12 @@ void cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot);
 void cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *snapshot,
                           cadre_table_record_t *out);
 
-/* Checks that pages of what a checkpoint describes are pages of this table. Fails with CADRE_ESHAPE
- * when rows are kept otherwise: another dim, storage, optimizer, row_wise, or counting of uses. */
-int cadre_table_check_record(const cadre_table_t *self, const cadre_table_record_t *record);
+/* Compares the rows that a checkpoint describes with those of this table, as cadre_stored_rows_init
+ * does: where they are the same they are loaded, else adopted. The caller ends `out` after success.
+ * Fails with CADRE_ESHAPE when rows have another dim or storage, with CADRE_ECORRUPT for what is no
+ * table's. */
+int cadre_table_compare(const cadre_table_t *self, const cadre_table_record_t *record,
+                        cadre_stored_rows_t *out);
 
 /* Returns the snapshot that a checkpoint describes, without its pages; `counters`, NULL for none,
  * are borrowed. */
@@ -150,25 +154,28 @@ cadre_table_snapshot_t cadre_table_described(const cadre_table_record_t *record,
 
 /* Loading makes a table without rows what it was when a snapshot was taken: begin, then each page
  * once, then end (cadre_row_pages_load_begin has more). The spec is that of then; a table that was
- * loaded goes on, bit by bit, like the one that the snapshot was taken of. Each fails with
- * CADRE_ECORRUPT for what no such snapshot has; the table is only good to be closed then. Begin
- * borrows the snapshot, and does not look at its pages. */
+ * loaded goes on, bit by bit, like the one that the snapshot was taken of; but admission may be
+ * turned off, and sightings are forgotten then, or on, and keys are counted from now on. Each fails
+ * with CADRE_ECORRUPT for what no such snapshot has; the table is only good to be closed then.
+ * Begin borrows the snapshot, and does not look at its pages. */
 int cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapshot);
 int cadre_table_load_page(cadre_table_t *self, uint32_t position, const void *bytes,
                           size_t size_bytes);
 int cadre_table_load_end(cadre_table_t *self);
 
 /* Takes those rows of a page that belong to `shard` of `shard_count`: for a table that was on
- * another number of shards. The page is one of a table with the same spec, the newest of its
- * position; its bytes are aligned for u64. Rows beyond rows_max are taken too, and evicted, or no
- * others made, later. There are no sightings, and the hands stand at the first row. Fails with
+ * another number of shards, or kept its rows otherwise, as `stored` says. The page is the newest of
+ * its position; its bytes are aligned for u64. Rows beyond rows_max are taken too, and evicted, or
+ * no others made, later. There are no sightings, and the hands stand at the first row. Fails with
  * CADRE_ECORRUPT when the bytes are of another size, or a key has a row already. */
-int cadre_table_adopt_page(cadre_table_t *self, const void *bytes, size_t size_bytes,
-                           uint32_t shard, uint32_t shard_count);
+int cadre_table_adopt_page(cadre_table_t *self, const cadre_stored_rows_t *stored,
+                           const void *bytes, size_t size_bytes, uint32_t shard,
+                           uint32_t shard_count);
 
 /* Says how often a table was changed that rows were taken of: version and steps are the most of all
- * from now on. */
-void cadre_table_adopt_counts(cadre_table_t *self, const cadre_table_figures_t *figures);
+ * from now on, unless `stored` says that steps begin anew. */
+void cadre_table_adopt_counts(cadre_table_t *self, const cadre_stored_rows_t *stored,
+                              const cadre_table_figures_t *figures);
 
 /* Returns the version, as the figures have it. */
 uint64_t cadre_table_version(const cadre_table_t *self);
