@@ -28,6 +28,13 @@ enum {
     CADRE_STORE_ORDER = 1,       /* on the store's pipe: a cadre_store_order_t */
 };
 
+/* What a resumed checkpoint says of a table, as far as it matters when that is created again. */
+typedef struct {
+    uint32_t parts; /* 0: a dense variable */
+    uint32_t admit_after;
+    bool row_wise;
+} cadre_resumed_table_t;
+
 struct cadre_coordinator {
     cadre_gate_t *gate;
     cadre_core_t core;
@@ -64,6 +71,7 @@ struct cadre_coordinator {
     char **resumed_variables; /* names of the variables that the resumed checkpoint holds */
     /* Kinds of the optimizers of these variables; an entry is NULL if the checkpoint names none. */
     char **resumed_optimizers;
+    cadre_resumed_table_t *resumed_tables; /* how they were kept, in the same order */
     size_t resumed_variable_count;
     cadre_name_map_t resumed_names; /* name to its entry in resumed_variables */
 };

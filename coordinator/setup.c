@@ -392,8 +392,22 @@ tell_other_job(const cadre_coordinator_t *self, const char *path, const char *jo
     }
 }
 
-/* Keeps the names of the manifest's variables and the kinds of their optimizers, for when the
- * program creates them again. */
+/* Returns what a manifest says of a table; zeros of a dense variable. */
+static cadre_resumed_table_t
+table_in(const cadre_manifest_variable_t *variable)
+{
+    const json_t *table = variable->table;
+    const json_int_t admit_after = json_integer_value(json_object_get(table, "admit_after"));
+    return (cadre_resumed_table_t){
+        .parts = table ? (uint32_t)variable->partition_count : 0,
+        .admit_after =
+            admit_after > 0 && admit_after <= CADRE_TABLE_ADMIT_MAX ? (uint32_t)admit_after : 0,
+        .row_wise = json_is_true(json_object_get(table, "row_wise")),
+    };
+}
+
+/* Keeps the names of the manifest's variables, the kinds of their optimizers, and how tables were
+ * kept, for when the program creates them again. */
 static void
 keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
 {
@@ -401,12 +415,14 @@ keep_names(cadre_coordinator_t *self, const cadre_manifest_t *manifest)
         cadre_calloc(manifest->variable_count, sizeof(*self->resumed_variables));
     self->resumed_optimizers =
         cadre_calloc(manifest->variable_count, sizeof(*self->resumed_optimizers));
+    self->resumed_tables = cadre_calloc(manifest->variable_count, sizeof(*self->resumed_tables));
     self->resumed_variable_count = manifest->variable_count;
     for (size_t i = 0; i < manifest->variable_count; i++) {
         const cadre_manifest_variable_t *variable = &manifest->variables[i];
         const char *optimizer = json_string_value(json_object_get(variable->optimizer, "kind"));
         self->resumed_variables[i] = cadre_strdup(variable->name);
         self->resumed_optimizers[i] = optimizer ? cadre_strdup(optimizer) : NULL;
+        self->resumed_tables[i] = table_in(variable);
         cadre_name_map_put(&self->resumed_names, self->resumed_variables[i],
                            &self->resumed_variables[i]);
     }

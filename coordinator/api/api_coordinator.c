@@ -45,6 +45,7 @@ destroy(cadre_coordinator_t *self)
     cadre_name_map_fini(&self->resumed_names);
     free(self->resumed_variables);
     free(self->resumed_optimizers);
+    free(self->resumed_tables);
     free(self);
 }
 

@@ -3,6 +3,7 @@
  * because a round trip for each would take most of the time; but not all at once, because a request
  * takes memory until it is answered, and dispatch waits while requests are made.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,20 +57,18 @@ has_slots(const cadre_optimizer_spec_t *before, const cadre_optimizer_spec_t *op
     return found == count;
 }
 
-/* Logs that a variable goes on with another optimizer than the one in the resumed checkpoint. */
+/* Logs that a variable goes on with another optimizer than the one in the resumed checkpoint, that
+ * of its entry `i`. */
 static void
-warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *variable)
+warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *variable, size_t i)
 {
-    char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
-    /* Both lists have the same order. */
-    const char *before =
-        resumed ? self->resumed_optimizers[resumed - self->resumed_variables] : NULL;
+    const char *before = self->resumed_optimizers[i];
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
+    /* Rows have slots of other widths with row_wise and without it. */
+    const bool is_as_wide =
+        !variable->table || variable->table->row_wise == self->resumed_tables[i].row_wise;
     cadre_optimizer_spec_t spec;
-    /* Nothing to say of a variable that the checkpoint does not hold, that begins with initial
-     * values since one of its name was dropped (`again`), or that has the optimizer of the
-     * checkpoint. */
-    if (!before || variable->again || strcmp(before, now) == 0 ||
+    if (!before || (is_as_wide && strcmp(before, now) == 0) ||
         cadre_optimizer_spec_parse(&spec, before) < 0) {
         return;
     }
@@ -79,12 +78,40 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
     own.average_momentum = 0;
     if (cadre_optimizer_slot_count(&own) == 0) {
         next = "the values go on; it has no slots";
-    } else if (has_slots(&spec, &own)) {
+    } else if (is_as_wide && has_slots(&spec, &own)) {
         next = "the values go on, and the slots, which have the same names";
     }
 
     cadre_effects_log(&self->core.effects, 'W', "optimizer_changed",
                       "variable=%s was=%s is=%s next=\"%s\"", variable->name, before, now, next);
+}
+
+/* Logs that keys without a row are counted from zero, because a checkpoint has sightings by ps and
+ * there were more or fewer of these. */
+static void
+warn_if_sightings_begin_anew(cadre_coordinator_t *self, const cadre_variable_t *variable, size_t i)
+{
+    const cadre_resumed_table_t *before = &self->resumed_tables[i];
+    if (variable->table && before->parts > 0 && before->parts != variable->partitions &&
+        before->admit_after > 1 && variable->table->admit_after > 1) {
+        cadre_effects_log(&self->core.effects, 'W', "sightings_reset",
+                          "variable=%s was_ps=%" PRIu32 " is_ps=%" PRIu32
+                          " next=\"rows go on; keys without one are counted from zero\"",
+                          variable->name, before->parts, variable->partitions);
+    }
+}
+
+/* Logs what does not go on of a variable of the resumed checkpoint. Nothing is to be said of one
+ * that begins with initial values since one of its name was dropped (`again`). */
+static void
+warn_if_resumed_otherwise(cadre_coordinator_t *self, const cadre_variable_t *variable)
+{
+    char **resumed = cadre_name_map_get(&self->resumed_names, variable->name);
+    if (resumed && !variable->again) {
+        const size_t i = (size_t)(resumed - self->resumed_variables);
+        warn_if_optimizer_differs(self, variable, i);
+        warn_if_sightings_begin_anew(self, variable, i);
+    }
 }
 
 /* Under the lock: waits until every ps has joined. A timeout says which tasks are missing. */
@@ -366,7 +393,7 @@ publish(cadre_coordinator_t *self, const batch_t *batch)
         cadre_variable_t *variable = batch->variables[i];
         variable->created = true;
         cadre_catalogue_end_creation(&self->core.catalogue);
-        warn_if_optimizer_differs(self, variable);
+        warn_if_resumed_otherwise(self, variable);
         cadre_announcements_add_variable(&self->core.announcements, variable);
         if (i % VARIABLES_AT_ONCE == VARIABLES_AT_ONCE - 1) {
             cadre_gate_unlock_and_wake(self->gate);
