@@ -70,10 +70,10 @@ read_elements(void *context, const cadre_checkpoint_range_t *range, void *out,
 
 static int
 read_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
-           cadre_table_record_t *record, cadre_table_page_t *sightings)
+           cadre_table_record_t *record)
 {
     const cadre_checkpoint_loader_t *self = context;
-    return cadre_checkpoint_reader_table(self->reader, variable, part, give_up, record, sightings);
+    return cadre_checkpoint_reader_table(self->reader, variable, part, give_up, record);
 }
 
 static int
@@ -82,6 +82,14 @@ read_pages(void *context, const char *variable, uint32_t part, const cadre_give_
 {
     const cadre_checkpoint_loader_t *self = context;
     return cadre_checkpoint_reader_pages(self->reader, variable, part, give_up, visit, visitor);
+}
+
+static int
+read_sightings(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+               int (*visit)(void *visitor, const cadre_table_page_t *block), void *visitor)
+{
+    const cadre_checkpoint_loader_t *self = context;
+    return cadre_checkpoint_reader_sightings(self->reader, variable, part, give_up, visit, visitor);
 }
 
 /* Returns the interface of the loader, with `self` as its context. */
@@ -95,5 +103,6 @@ cadre_checkpoint_loader(cadre_checkpoint_loader_t *self)
                             .read = read_elements,
                             .table = read_table,
                             .pages = read_pages,
+                            .sightings = read_sightings,
                             .close = close_reader};
 }

@@ -75,6 +75,31 @@ put_pages(const job_t *job, const char *name, cadre_row_snapshot_t *rows)
     return 0;
 }
 
+/* Writes the counters of sightings of a table. */
+static int
+put_sightings(const job_t *job, const char *name, const cadre_sighting_sketch_t *sketch)
+{
+    const uint32_t positions = cadre_sighting_sketch_positions(sketch);
+    for (uint32_t i = 0; i < positions; i++) {
+        const cadre_chunk_t *block = cadre_sighting_sketch_block(sketch, i);
+        if (!block) {
+            continue;
+        }
+        if (cadre_give_up(&job->give_up)) {
+            return cadre_fail(CADRE_ECANCELLED, "the checkpoint was given up");
+        }
+        const cadre_table_page_t page = {.position = i,
+                                         .bytes = cadre_chunk_data(block),
+                                         .size_bytes = cadre_chunk_size_bytes(block)};
+        int status =
+            cadre_shard_writer_put_page(job->writer, name, CADRE_CHECKPOINT_KIND_SIGHTINGS, &page);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
 /* Writes a table: its description, the counters of sightings, and the pages that its base lacks. */
 static int
 put_table(const job_t *job, cadre_shard_snapshot_part_t *part)
@@ -93,12 +118,8 @@ put_table(const job_t *job, cadre_shard_snapshot_part_t *part)
     cadre_table_close(&part->table);
 
     int status = cadre_shard_writer_put_table(job->writer, part->name, &record);
-    if (status == 0 && snapshot.counters) {
-        const cadre_table_page_t counters = {.bytes = cadre_chunk_data(snapshot.counters),
-                                             .size_bytes =
-                                                 cadre_chunk_size_bytes(snapshot.counters)};
-        status = cadre_shard_writer_put_page(job->writer, part->name,
-                                             CADRE_CHECKPOINT_KIND_SIGHTINGS, &counters);
+    if (status == 0 && snapshot.sketch) {
+        status = put_sightings(job, part->name, snapshot.sketch);
     }
     return status == 0 ? put_pages(job, part->name, &snapshot.rows) : status;
 }

@@ -343,13 +343,12 @@ open_base(cadre_checkpoint_reader_t *self)
 /* Opens the file of a shard, and reads how it describes a table. */
 static int
 describe(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
-         const cadre_give_up_t *give_up, cadre_table_record_t *record,
-         cadre_table_page_t *sightings)
+         const cadre_give_up_t *give_up, cadre_table_record_t *record)
 {
     cadre_shard_reader_t *file = NULL;
     int status = open_shard(self, shard, give_up, &file);
     if (status == 0) {
-        status = cadre_shard_reader_table(file, variable, record, sightings);
+        status = cadre_shard_reader_table(file, variable, record);
     }
     if (status == CADRE_ENOTFOUND) {
         return CADRE_ECORRUPT; /* the file, or a table that the manifest names, is missing */
@@ -368,15 +367,14 @@ describe(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
 
 int
 cadre_checkpoint_reader_table(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
-                              const cadre_give_up_t *give_up, cadre_table_record_t *record,
-                              cadre_table_page_t *sightings)
+                              const cadre_give_up_t *give_up, cadre_table_record_t *record)
 {
     const cadre_manifest_variable_t *found = find_variable(self, variable);
     if (!found || !found->table || shard >= found->partition_count) {
         return cadre_fail(CADRE_ENOTFOUND, "%s holds no part %u of a table %s", self->path, shard,
                           variable);
     }
-    return describe(self, variable, shard, give_up, record, sightings);
+    return describe(self, variable, shard, give_up, record);
 }
 
 /* A walk over the pages of a table's part, from the newest file of the chain on. */
@@ -430,10 +428,9 @@ go_to_base(cadre_checkpoint_reader_t **reader, page_walk_t *walk, uint32_t shard
         return status;
     }
 
-    cadre_table_page_t none;
     *reader = (*reader)->base;
     walk->reader = *reader;
-    status = describe(*reader, walk->variable, shard, walk->give_up, record, &none);
+    status = describe(*reader, walk->variable, shard, walk->give_up, record);
     if (status < 0) {
         return status;
     }
@@ -457,8 +454,7 @@ cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *varia
                                                    .give_up = give_up,
                                                    .visit = visit,
                                                    .context = context};
-    cadre_table_page_t none;
-    int status = cadre_checkpoint_reader_table(self, variable, shard, give_up, &walk.record, &none);
+    int status = cadre_checkpoint_reader_table(self, variable, shard, give_up, &walk.record);
     if (status < 0) {
         return status;
     }
@@ -468,7 +464,8 @@ cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *varia
     cadre_checkpoint_reader_t *reader = self;
     walk.seen = cadre_calloc(pages, sizeof(*walk.seen));
     for (;;) {
-        status = cadre_shard_reader_each_page(reader->shards[shard], variable, visit_page, &walk);
+        status = cadre_shard_reader_each_page(reader->shards[shard], variable,
+                                              CADRE_CHECKPOINT_KIND_PAGE, visit_page, &walk);
         if (status != 0) {
             return status;
         }
@@ -486,6 +483,39 @@ cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *varia
                           (unsigned long long)pages);
     }
     return 0;
+}
+
+/* A walk over the blocks of sightings. */
+typedef struct {
+    const cadre_give_up_t *give_up;
+    int (*visit)(void *context, const cadre_table_page_t *block);
+    void *context;
+} block_walk_t;
+
+static int
+visit_block(void *context, const cadre_table_page_t *block)
+{
+    const block_walk_t *self = context;
+    if (cadre_give_up(self->give_up)) {
+        return cadre_fail(CADRE_ECANCELLED, "the reading was given up");
+    }
+    return self->visit(self->context, block);
+}
+
+int
+cadre_checkpoint_reader_sightings(cadre_checkpoint_reader_t *self, const char *variable,
+                                  uint32_t shard, const cadre_give_up_t *give_up,
+                                  int (*visit)(void *context, const cadre_table_page_t *block),
+                                  void *context)
+{
+    block_walk_t walk = {.give_up = give_up, .visit = visit, .context = context};
+    cadre_table_record_t record;
+    int status = cadre_checkpoint_reader_table(self, variable, shard, give_up, &record);
+    if (status < 0) {
+        return status;
+    }
+    return cadre_shard_reader_each_page(self->shards[shard], variable,
+                                        CADRE_CHECKPOINT_KIND_SIGHTINGS, visit_block, &walk);
 }
 
 /* The rows of a table's part that its pages have. */
@@ -524,9 +554,8 @@ check_table(cadre_checkpoint_reader_t *self, const cadre_manifest_variable_t *va
 {
     for (uint32_t shard = 0; shard < variable->partition_count; shard++) {
         row_count_t count = {.reader = self, .variable = variable->name};
-        cadre_table_page_t none;
         int status =
-            cadre_checkpoint_reader_table(self, variable->name, shard, NULL, &count.record, &none);
+            cadre_checkpoint_reader_table(self, variable->name, shard, NULL, &count.record);
         if (status == 0) {
             status = cadre_checkpoint_reader_pages(self, variable->name, shard, NULL, count_rows,
                                                    &count);

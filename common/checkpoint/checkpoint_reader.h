@@ -65,11 +65,11 @@ int cadre_checkpoint_reader_read(cadre_checkpoint_reader_t *self,
                                  const cadre_checkpoint_range_t *range, void *out,
                                  cadre_change_counts_t *counts);
 
-/* Reads the description of a table's part on a shard, and its counters: `sightings->bytes` is NULL
- * where there are none. Errors as cadre_checkpoint_reader_pages. */
+/* Reads the description of a table's part on a shard. Errors as cadre_checkpoint_reader_pages, and
+ * CADRE_EPROTOCOL when a version of Cadre has written it that described tables otherwise. */
 int cadre_checkpoint_reader_table(cadre_checkpoint_reader_t *self, const char *variable,
                                   uint32_t shard, const cadre_give_up_t *give_up,
-                                  cadre_table_record_t *record, cadre_table_page_t *sightings);
+                                  cadre_table_record_t *record);
 
 /* Calls `visit` for the newest page of each position of a table's part on a shard, verified, each
  * once, in no order; its bytes are valid while the reader is, and may be unaligned. Ends early with
@@ -81,6 +81,13 @@ int cadre_checkpoint_reader_pages(cadre_checkpoint_reader_t *self, const char *v
                                   uint32_t shard, const cadre_give_up_t *give_up,
                                   int (*visit)(void *context, const cadre_table_page_t *page),
                                   void *context);
+
+/* Calls `visit` for each block of sightings of a table's part on a shard, as
+ * cadre_checkpoint_reader_pages does for pages; the checkpoint itself has all of them. */
+int cadre_checkpoint_reader_sightings(cadre_checkpoint_reader_t *self, const char *variable,
+                                      uint32_t shard, const cadre_give_up_t *give_up,
+                                      int (*visit)(void *context, const cadre_table_page_t *block),
+                                      void *context);
 
 /* Opens every shard file, also those of the chain, and so verifies its size and hash. Returns the
  * first failure in the order of the files. */

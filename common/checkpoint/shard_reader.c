@@ -423,7 +423,7 @@ find_record(cadre_shard_reader_t *self, const char *variable, const char *kind, 
 
 int
 cadre_shard_reader_table(cadre_shard_reader_t *self, const char *variable,
-                         cadre_table_record_t *record, cadre_table_page_t *sightings)
+                         cadre_table_record_t *record)
 {
     uint8_t key[CADRE_SHARD_KEY_SIZE_MAX];
     place_t place;
@@ -433,19 +433,6 @@ cadre_shard_reader_table(cadre_shard_reader_t *self, const char *variable,
     }
     status = cadre_table_record_decode(place.key.mv_data, place.key.mv_size, place.value.mv_data,
                                        place.value.mv_size, record);
-    if (status != 0) {
-        return cadre_fail_within(status, "%s: %s", self->path, variable);
-    }
-
-    *sightings = (cadre_table_page_t){.bytes = NULL};
-    status = find_record(self, variable, CADRE_CHECKPOINT_KIND_SIGHTINGS, &place, key);
-    if (status == CADRE_ENOTFOUND) {
-        return 0;
-    }
-    if (status == 0) {
-        status = cadre_table_page_decode(place.key.mv_data, place.key.mv_size, place.value.mv_data,
-                                         place.value.mv_size, sightings);
-    }
     return status == 0 ? 0 : cadre_fail_within(status, "%s: %s", self->path, variable);
 }
 
@@ -458,14 +445,13 @@ is_same_kind(const MDB_val *left, const MDB_val *right)
 }
 
 int
-cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable,
+cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable, const char *kind,
                              int (*visit)(void *context, const cadre_table_page_t *page),
                              void *context)
 {
     uint8_t bytes[CADRE_SHARD_KEY_SIZE_MAX];
-    const MDB_val first = {
-        .mv_size = cadre_shard_key_encode(variable, CADRE_CHECKPOINT_KIND_PAGE, 0, bytes),
-        .mv_data = bytes};
+    const MDB_val first = {.mv_size = cadre_shard_key_encode(variable, kind, 0, bytes),
+                           .mv_data = bytes};
     place_t place = {.key = first};
     int status = move(self, MDB_SET_RANGE, &place);
     while (status == 0 && !place.end && is_same_kind(&place.key, &first)) {

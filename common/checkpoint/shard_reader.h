@@ -60,15 +60,16 @@ int cadre_shard_reader_state(cadre_shard_reader_t *self, cadre_shard_state_t *ou
 int cadre_shard_reader_read(cadre_shard_reader_t *self, const cadre_checkpoint_range_t *range,
                             void *out, cadre_change_counts_t *counts);
 
-/* Reads the description of a table, and its counters, which point into the file: `sightings->bytes`
- * is NULL where there are none. CADRE_ENOTFOUND when the file has no such table, CADRE_ECORRUPT. */
+/* Reads the description of a table. CADRE_ENOTFOUND when the file has no such table, and as
+ * cadre_table_record_decode. */
 int cadre_shard_reader_table(cadre_shard_reader_t *self, const char *variable,
-                             cadre_table_record_t *record, cadre_table_page_t *sightings);
+                             cadre_table_record_t *record);
 
-/* Calls `visit` for every page of a table that the file has, in the order of positions, verified;
+/* Calls `visit` for every record of a table that the file has of a kind, pages or blocks of
+ * sightings, in the order of positions, verified;
  * the bytes are valid while the file is open. Ends early with the first status that is not 0 and
  * returns it. CADRE_ECORRUPT. */
-int cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable,
+int cadre_shard_reader_each_page(cadre_shard_reader_t *self, const char *variable, const char *kind,
                                  int (*visit)(void *context, const cadre_table_page_t *page),
                                  void *context);
 

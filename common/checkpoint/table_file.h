@@ -1,6 +1,6 @@
 /*
  * table_file - how a shard's file holds its part of a table: one record that describes it, one for
- * each page of rows, and one for the counters of sightings, where the table has them.
+ * each page of rows, and one for each block of counters of sightings, where the table has them.
  *
  * Thread: functions of their arguments only.
  *
@@ -9,10 +9,10 @@
  * in it keys and values stand, so that rows can be read without the code that keeps them. Each
  * record has a hash of its key and all its bytes.
  *
- * A file may leave out pages that have not changed since an earlier checkpoint, its base: whoever
- * reads takes the newest page of each position, going from file to base until one has no base. A
- * file and its base are tied by the stamp, a number that no other writing of pages has: a base that
- * was written again is noticed.
+ * Blocks of counters are all in the file. It may leave out pages that have not changed since an
+ * earlier checkpoint, its base: whoever reads takes the newest page of each position, going from
+ * file to base until one has no base. A file and its base are tied by the stamp, a number that no
+ * other writing of pages has: a base that was written again is noticed.
  */
 #ifndef CADRE_COMMON_CHECKPOINT_TABLE_FILE_H
 #define CADRE_COMMON_CHECKPOINT_TABLE_FILE_H
@@ -31,8 +31,9 @@
  * numbers of a row, their dtype, the kind of the optimizer, how many slots a row has by it, of how
  * many f32 each, and how a page of page_rows rows is laid out: keys, u64, from its begin on; a bit
  * for each row that is in use at used_offset; values at value_offset.
- * end, free_row, victim_hand, expiry_hand, sightings: where the table goes on: rows were ever below
- * `end`, free_row - 1 is handed out next (0: none is free).
+ * end, free_row, victim_hand, expiry_hand, sighting_layers, sighting_keys: where the table goes on:
+ * rows were ever below `end`, free_row - 1 is handed out next (0: none is free); so many layers of
+ * sightings were begun (0: none are counted), and the last has so many keys.
  * rows to unadmitted: its figures.
  * checkpoint, stamp, base, base_stamp: of this file, and of the one that has what is left out; base
  * 0: nothing is.
@@ -51,7 +52,8 @@
     X(free_row)                                                                                    \
     X(victim_hand)                                                                                 \
     X(expiry_hand)                                                                                 \
-    X(sightings)                                                                                   \
+    X(sighting_layers)                                                                             \
+    X(sighting_keys)                                                                               \
     X(rows)                                                                                        \
     X(version)                                                                                     \
     X(steps)                                                                                       \
@@ -79,7 +81,8 @@ enum {
 };
 #undef CADRE_TABLE_RECORD_ONE
 
-/* The bytes of a page, or of counters, as a record has them: they point into its value. */
+/* The bytes of a page, or of a block of counters, as a record has them: they point into its
+ * value. */
 typedef struct {
     uint32_t position;
     const void *bytes;

@@ -70,8 +70,7 @@ cadre_table_rows_count(cadre_checkpoint_reader_t *reader, const char *variable, 
     cadre_table_record_t record = {.dim = 0};
     int status = shard_count(reader, variable, &count);
     for (uint32_t shard = 0; shard < count && status == 0; shard++) {
-        cadre_table_page_t none;
-        status = cadre_checkpoint_reader_table(reader, variable, shard, NULL, &record, &none);
+        status = cadre_checkpoint_reader_table(reader, variable, shard, NULL, &record);
         total += record.rows;
     }
     if (status < 0) {
@@ -90,8 +89,7 @@ cadre_table_rows_each(cadre_checkpoint_reader_t *reader, const char *variable,
     cadre_auto(walk_fini) walk_t walk = {.visit = visit, .context = context};
     int status = shard_count(reader, variable, &count);
     for (uint32_t shard = 0; shard < count && status == 0; shard++) {
-        cadre_table_page_t none;
-        status = cadre_checkpoint_reader_table(reader, variable, shard, NULL, &walk.record, &none);
+        status = cadre_checkpoint_reader_table(reader, variable, shard, NULL, &walk.record);
         if (status < 0) {
             return status;
         }

@@ -74,9 +74,8 @@ take_page(void *context, const cadre_table_page_t *page)
 static int
 put_part(batch_t *self, cadre_checkpoint_reader_t *reader, uint32_t part)
 {
-    cadre_table_page_t sightings;
-    int status = cadre_checkpoint_reader_table(reader, self->table->name, part, NULL, &self->record,
-                                               &sightings);
+    int status =
+        cadre_checkpoint_reader_table(reader, self->table->name, part, NULL, &self->record);
     if (status < 0) {
         return status;
     }

@@ -42,12 +42,16 @@ typedef struct {
     int (*read)(void *context, const cadre_checkpoint_range_t *range, void *out,
                 cadre_change_counts_t *counts);
 
-    /* Reads how a part of a table is described, and its pages, as cadre_checkpoint_reader_table and
-     * cadre_checkpoint_reader_pages. */
+    /* Reads how a part of a table is described, its pages, and its blocks of sightings, as
+     * cadre_checkpoint_reader_table, cadre_checkpoint_reader_pages and
+     * cadre_checkpoint_reader_sightings. */
     int (*table)(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
-                 cadre_table_record_t *record, cadre_table_page_t *sightings);
+                 cadre_table_record_t *record);
     int (*pages)(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
                  int (*visit)(void *visitor, const cadre_table_page_t *page), void *visitor);
+    int (*sightings)(void *context, const char *variable, uint32_t part,
+                     const cadre_give_up_t *give_up,
+                     int (*visit)(void *visitor, const cadre_table_page_t *block), void *visitor);
 
     /* Closes the checkpoint, if one is open. */
     void (*close)(void *context);

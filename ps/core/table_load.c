@@ -78,7 +78,6 @@ each_page(filling_t *self, uint32_t part,
 /* A part of the table as the checkpoint has it. */
 typedef struct {
     cadre_table_record_t record;
-    cadre_table_page_t sightings;
     cadre_stored_rows_t rows;
 } stored_part_t;
 
@@ -93,7 +92,7 @@ static int
 describe(const filling_t *self, uint32_t part, stored_part_t *out)
 {
     int status = self->loader->table(self->loader->context, self->load->name, part, self->give_up,
-                                     &out->record, &out->sightings);
+                                     &out->record);
     return status < 0 ? status : cadre_table_compare(self->table, &out->record, &out->rows);
 }
 
@@ -101,10 +100,7 @@ describe(const filling_t *self, uint32_t part, stored_part_t *out)
 static int
 load_same(filling_t *self, const stored_part_t *stored, cadre_table_base_t *base)
 {
-    const cadre_table_page_t *sightings = &stored->sightings;
-    cadre_auto(cadre_chunk_unref) cadre_chunk_t *counters =
-        sightings->bytes ? cadre_chunk_new_copy(sightings->bytes, sightings->size_bytes) : NULL;
-    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record, counters);
+    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record);
     int status = cadre_table_load_begin(self->table, &snapshot);
     if (status < 0) {
         return status;
@@ -121,24 +117,64 @@ load_same(filling_t *self, const stored_part_t *stored, cadre_table_base_t *base
 static int
 adopt_part(filling_t *self, uint32_t part, const stored_part_t *stored)
 {
-    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record, NULL);
+    const cadre_table_snapshot_t snapshot = cadre_table_described(&stored->record);
     self->stored = &stored->rows;
     cadre_table_begin(self->table, stored->record.checkpoint);
     cadre_table_adopt_counts(self->table, self->stored, &snapshot.figures);
     return each_page(self, part, adopt_page);
 }
 
-/* Fills the table with what was in a part, which is its own where the number of parts is. */
+/* Takes the rows of another part. */
 static int
-take_part(filling_t *self, uint32_t part, bool is_own, cadre_table_base_t *base)
+take_part(filling_t *self, uint32_t part)
 {
     cadre_auto(stored_part_fini) stored_part_t stored = {.rows = {.same = false}};
     int status = describe(self, part, &stored);
+    return status < 0 ? status : adopt_part(self, part, &stored);
+}
+
+static int
+take_block(void *context, const cadre_table_page_t *block)
+{
+    return cadre_sighting_sketch_load(context, block->position, block->bytes, block->size_bytes);
+}
+
+/* Goes on with the sightings of the part, where both the table and the checkpoint count them. */
+static int
+load_sightings(const filling_t *self, const stored_part_t *stored)
+{
+    const cadre_table_record_t *record = &stored->record;
+    if (record->sighting_layers == 0 || cadre_table_get_spec(self->table)->admit_after <= 1) {
+        return 0;
+    }
+
+    cadre_auto(cadre_sighting_sketch_destroy) cadre_sighting_sketch_t *sketch = NULL;
+    int status =
+        cadre_sighting_sketch_restore(record->sighting_layers, record->sighting_keys, &sketch);
     if (status < 0) {
         return status;
     }
-    return is_own && stored.rows.same ? load_same(self, &stored, base)
-                                      : adopt_part(self, part, &stored);
+    status = self->loader->sightings(self->loader->context, self->load->name, self->load->part,
+                                     self->give_up, take_block, sketch);
+    if (status < 0) {
+        return status;
+    }
+    cadre_table_take_sightings(self->table, &sketch);
+    return check_size(self);
+}
+
+/* Takes all that there was of this very part. */
+static int
+take_own(filling_t *self, cadre_table_base_t *base)
+{
+    cadre_auto(stored_part_fini) stored_part_t stored = {.rows = {.same = false}};
+    int status = describe(self, self->load->part, &stored);
+    if (status < 0) {
+        return status;
+    }
+    status = stored.rows.same ? load_same(self, &stored, base)
+                              : adopt_part(self, self->load->part, &stored);
+    return status < 0 ? status : load_sightings(self, &stored);
 }
 
 int
@@ -150,12 +186,12 @@ cadre_table_load(cadre_table_t *table, const cadre_table_load_t *load, uint32_t 
         filling_t self = {.table = table, .load = load, .loader = loader, .give_up = give_up};
     *base = (cadre_table_base_t){.checkpoint = 0};
     if (stored == load->parts) {
-        return take_part(&self, load->part, true, base);
+        return take_own(&self, base);
     }
 
     int status = 0;
     for (uint32_t part = 0; part < stored && status == 0; part++) {
-        status = take_part(&self, part, false, base);
+        status = take_part(&self, part);
     }
     return status;
 }

@@ -106,12 +106,11 @@ make_rows(cadre_table_snapshot_t *snapshot, cadre_table_record_t *record)
 
 static int
 read_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
-           cadre_table_record_t *record, cadre_table_page_t *sightings)
+           cadre_table_record_t *record)
 {
     cadre_auto(cadre_table_snapshot_fini) cadre_table_snapshot_t snapshot;
     (void)variable, (void)part, (void)give_up;
     make_rows(&snapshot, record);
-    *sightings = (cadre_table_page_t){.bytes = NULL};
     if (fuzz_byte(context) % 4 == 3) { /* a damaged description */
         ((uint64_t *)record)[fuzz_byte(context) % (sizeof(*record) / sizeof(uint64_t))] =
             fuzz_number(context, UINT64_MAX);
@@ -136,6 +135,21 @@ read_pages(void *context, const char *variable, uint32_t part, const cadre_give_
     return status != 0 || how != 13 ? status : visit(visitor, &page);
 }
 
+static int
+read_sightings(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+               int (*visit)(void *visitor, const cadre_table_page_t *block), void *visitor)
+{
+    static const uint8_t counters[CADRE_SIGHTING_BLOCK_SIZE] = {1};
+    const unsigned how = fuzz_byte(context) % 16;
+    const cadre_table_page_t block = {
+        .position = how == 15 ? (uint32_t)fuzz_number(context, UINT32_MAX) : how,
+        .bytes = counters,
+        .size_bytes = sizeof(counters) - (how == 14)};
+    (void)variable, (void)part, (void)give_up;
+    const int status = visit(visitor, &block);
+    return status != 0 || how != 13 ? status : visit(visitor, &block);
+}
+
 static cadre_loader_t
 loader_of(fuzz_t *fuzz)
 {
@@ -146,6 +160,7 @@ loader_of(fuzz_t *fuzz)
                             .read = read_range,
                             .table = read_table,
                             .pages = read_pages,
+                            .sightings = read_sightings,
                             .close = close_checkpoint};
 }
 

@@ -37,6 +37,7 @@ typedef struct {
     char directory[32];
     cadre_checkpoint_directory_t *checkpoints;
     uint64_t incarnation; /* of all ps */
+    uint64_t admit_after;
     uint32_t shard_count;
     fixture_t shards[SHARDS_MAX];
     cadre_checkpoint_loader_t files[SHARDS_MAX];
@@ -81,6 +82,7 @@ begin(cluster_t *self, uint32_t shard_count, const char *path)
         cr_assert_eq(reply_to(&self->shards[k], &THE_COORDINATOR, &message), 0, "%s",
                      cadre_error_text());
         table_create(&table, k, shard_count);
+        table.table[2] = self->admit_after;
         cr_assert_eq(create(&self->shards[k], &table.message), 0, "%s", cadre_error_text());
     }
 }
@@ -469,6 +471,40 @@ Test(table_checkpoint, follows_a_map_through_cuts_chains_and_other_numbers_of_sh
     for (uint64_t seed = 1; seed <= 6; seed++) {
         follow_the_map(seed);
     }
+}
+
+static uint64_t
+rows_of(const cluster_t *self)
+{
+    return table_figures(&self->shards[0]).rows;
+}
+
+/* A file without sightings is loaded where they are counted from now on; then a key that was seen
+ * before a checkpoint gets its row after it, unless they are not counted any more. */
+Test(table_checkpoint, goes_on_with_the_sightings_of_its_file)
+{
+    const uint64_t keys[] = {7, 8, 70};
+    cluster_t *self = open_cluster(7, 1);
+    push_these(self, self->update++, 1, &keys[0]);
+    open_the_cut(self);
+    commit(self, 0);
+    self->admit_after = 2;
+    restart(self, 1);
+    cr_expect_eq(rows_of(self), 1);
+    push_these(self, self->update++, 1, &keys[1]);
+    cr_expect_eq(rows_of(self), 1);
+
+    open_the_cut(self);
+    commit(self, 1);
+    restart(self, 1);
+    push_these(self, self->update++, 2, &keys[1]);
+    cr_expect_eq(rows_of(self), 2, "8 for the second time, 70 for the first");
+
+    self->admit_after = 0;
+    restart(self, 1);
+    push_these(self, self->update++, 1, &keys[2]);
+    cr_expect_eq(rows_of(self), 2);
+    close_cluster(self);
 }
 
 /* --- chains --- */

@@ -530,7 +530,7 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out,
 
 static int
 loader_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
-             cadre_table_record_t *record, cadre_table_page_t *sightings)
+             cadre_table_record_t *record)
 {
     const sim_checkpoint_t *checkpoint = NULL;
     (void)give_up;
@@ -543,7 +543,6 @@ loader_table(void *context, const char *variable, uint32_t part, const cadre_giv
         return cadre_fail(CADRE_ENOTFOUND, "%s has no part %u", variable, part);
     }
     *record = pages->record;
-    *sightings = (cadre_table_page_t){.bytes = NULL};
     return 0;
 }
 
@@ -559,6 +558,29 @@ loader_pages(void *context, const char *variable, uint32_t part, const cadre_giv
         return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
     }
     return visit_pages(self->disk, checkpoint, part, variable, visit, visitor);
+}
+
+static int
+loader_sightings(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+                 int (*visit)(void *visitor, const cadre_table_page_t *block), void *visitor)
+{
+    const sim_checkpoint_t *checkpoint = NULL;
+    (void)give_up;
+    int status = find_open(context, false, &checkpoint);
+    if (status < 0) {
+        return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
+    }
+    const sim_pages_t *pages = find_pages(&checkpoint->files[part], variable);
+    const cadre_sighting_sketch_t *sketch = pages ? pages->snapshot.sketch : NULL;
+    const uint32_t positions = sketch ? cadre_sighting_sketch_positions(sketch) : 0;
+    for (uint32_t i = 0; i < positions && status == 0; i++) {
+        const cadre_chunk_t *block = cadre_sighting_sketch_block(sketch, i);
+        const cadre_table_page_t page = {.position = i,
+                                         .bytes = block ? cadre_chunk_data(block) : NULL,
+                                         .size_bytes = CADRE_SIGHTING_BLOCK_SIZE};
+        status = block ? visit(visitor, &page) : 0;
+    }
+    return status;
 }
 
 static void
@@ -577,5 +599,6 @@ sim_disk_loader(sim_loader_t *context)
                             .read = loader_read,
                             .table = loader_table,
                             .pages = loader_pages,
+                            .sightings = loader_sightings,
                             .close = loader_close};
 }

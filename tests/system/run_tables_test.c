@@ -1,5 +1,5 @@
-/* A job whose layer keeps its rows in a table: killed, resumed with other numbers of ps, evaluated,
- * exported. */
+/* A job whose layer keeps its rows in a table: killed, resumed with other numbers of ps, with
+ * another optimizer and other admission, evaluated, exported. */
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -248,5 +248,81 @@ Test(run_tables, status_has_a_line_for_each)
                      "admitted\n"),
               "%s", output);
     command_close(&asking);
+    command_close(&command);
+}
+
+/* --- resumed with another optimizer, and other admission --- */
+
+/* Writes a job of so many epochs, of a table without an optimizer of its own. */
+static void
+write_other_job(const char *path, const char *optimizer, const char *table, int epochs)
+{
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    fprintf(file,
+            "{\"seed\": 7, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}, "
+            "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": "
+            "[{\"type\": \"factorization_machine\", \"fields\": 2, \"table\": %s, \"factors\": "
+            "%d}]}, \"optimizer\": {\"type\": \"%s\", \"learning_rate\": 0.01}, \"training\": "
+            "{\"epochs\": %d, \"steps_per_epoch\": 50}, \"cluster\": {\"ps\": 2, \"workers\": 1}, "
+            "\"checkpoint\": {\"every_epochs\": 1}}",
+            table, UNITS, optimizer, epochs);
+    fclose(file);
+}
+
+Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
+{
+    static const struct {
+        const char *optimizer;
+        const char *table;
+        const char *ps;
+        const char *says[2];
+    } runs[] = {
+        {"momentum", "{\"admit_after\": 2}", "2", {NULL, NULL}},
+        {"adagrad",
+         "{\"admit_after\": 2}",
+         "2",
+         {"was=momentum is=adagrad next=\"the values go on; its slots and steps are reset\"",
+          NULL}},
+        {"adagrad",
+         "{\"admit_after\": 3, \"row_wise\": true}",
+         "3",
+         {"was=adagrad is=adagrad next=\"the values go on; its slots and steps are reset\"",
+          "sightings_reset variable=v1 was_ps=2 is_ps=3"}},
+        {"adam", "true", "3", {"was=adagrad is=adam", NULL}},
+        {"adam", "{\"admit_after\": 2}", "3", {NULL, NULL}},
+        {"ftrl", "{\"rows_max\": 5000, \"when_full\": \"lfu\"}", "1", {"was=adam is=ftrl", NULL}},
+    };
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    for (size_t i = 0; i < CADRE_COUNT_OF(runs); i++) {
+        write_other_job(job, runs[i].optimizer, runs[i].table, 2 * (int)i + 2);
+        const char *run[] = {"run",
+                             job,
+                             "--ps",
+                             runs[i].ps,
+                             "--checkpoint-dir",
+                             command.checkpoints,
+                             i > 0 ? "--resume" : NULL,
+                             "auto",
+                             NULL};
+        command_expect_exit(&command, command_run(&command, run), 0);
+        cadre_auto(cadre_free) char *words = command_errors(&command);
+        for (size_t k = 0; k < CADRE_COUNT_OF(runs[i].says); k++) {
+            const char *says = runs[i].says[k];
+            cr_expect(!says || strstr(words, says), "%zu: \"%s\" in %s", i, says, words);
+        }
+        cr_expect(runs[i].says[1] || !strstr(words, "sightings_reset"), "%zu: %s", i, words);
+    }
+
+    write_other_job(job, "adam", "{\"storage\": \"bf16\"}", 99);
+    const char *run[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "--resume",
+                         "auto", NULL};
+    cr_expect_neq(command_run(&command, run), 0);
+    cadre_auto(cadre_free) char *words = command_errors(&command);
+    cr_expect(strstr(words, "its rows were kept as f32, not bf16"), "%s", words);
     command_close(&command);
 }

@@ -3,7 +3,7 @@
  * that keeps its rows otherwise: with another optimizer, row_wise or not, counting uses or not.
  *
  * Values always go on. Slots go on where there was one of the name and width of each; otherwise all
- * of them begin anew, and the steps with them, as those of dense variables do
+ * of them begin as those of new rows, and the steps at 0, as those of dense variables do
  * (ps/core/checkpoint_load.c).
  *
  * Owner:   one load.

@@ -12,7 +12,6 @@
 #include "ps/core/table/row_eviction.h"
 #include "ps/core/table/row_index.h"
 #include "ps/core/table/row_optimizer.h"
-#include "ps/core/table/sighting_sketch.h"
 #include "ps/core/values/assignment.h"
 #include "ps/core/values/initializer.h"
 
@@ -451,7 +450,8 @@ cadre_table_growth(const cadre_table_t *self, size_t count, const uint64_t *keys
         self->rows_max - cadre_min_u64(self->rows_max, cadre_row_pages_count(self->pages));
     const uint64_t missing = keys ? count_missing(self, count, keys) : count;
     const uint64_t rows = cadre_min_u64(left, missing);
-    return cadre_row_pages_growth(self->pages, rows) + cadre_row_index_growth(self->index, rows);
+    return cadre_row_pages_growth(self->pages, rows) + cadre_row_index_growth(self->index, rows) +
+           (self->sketch ? cadre_sighting_sketch_growth(self->sketch, missing) : 0);
 }
 
 /* --- updates --- */
@@ -692,16 +692,14 @@ cadre_table_snapshot(cadre_table_t *self, uint64_t since, uint64_t number,
         .expiry_hand = self->eviction.expiry_hand,
     };
     cadre_row_pages_snapshot(self->pages, since, number, &out->rows);
-    if (self->sketch) {
-        out->sightings = cadre_sighting_sketch_save(self->sketch, &out->counters);
-    }
+    out->sketch = self->sketch ? cadre_sighting_sketch_copy(self->sketch) : NULL;
 }
 
 void
 cadre_table_snapshot_fini(cadre_table_snapshot_t *snapshot)
 {
     cadre_row_snapshot_fini(&snapshot->rows);
-    cadre_chunk_unref(&snapshot->counters);
+    cadre_sighting_sketch_destroy(&snapshot->sketch);
 }
 
 void
@@ -723,7 +721,8 @@ cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_t *sn
         .free_row = (uint64_t)(snapshot->rows.free_row + 1),
         .victim_hand = snapshot->victim_hand,
         .expiry_hand = snapshot->expiry_hand,
-        .sightings = snapshot->sightings,
+        .sighting_layers = snapshot->sketch ? cadre_sighting_sketch_begun(snapshot->sketch) : 0,
+        .sighting_keys = snapshot->sketch ? cadre_sighting_sketch_keys(snapshot->sketch) : 0,
         .rows = figures->rows,
         .version = figures->version,
         .steps = figures->steps,
@@ -746,7 +745,7 @@ cadre_table_compare(const cadre_table_t *self, const cadre_table_record_t *recor
 }
 
 cadre_table_snapshot_t
-cadre_table_described(const cadre_table_record_t *record, cadre_chunk_t *counters)
+cadre_table_described(const cadre_table_record_t *record)
 {
     return (cadre_table_snapshot_t){
         .rows = {.number = record->checkpoint,
@@ -761,8 +760,6 @@ cadre_table_described(const cadre_table_record_t *record, cadre_chunk_t *counter
                     .unadmitted = record->unadmitted},
         .victim_hand = (uint32_t)record->victim_hand,
         .expiry_hand = (uint32_t)record->expiry_hand,
-        .sightings = record->sightings,
-        .counters = counters,
     };
 }
 
@@ -781,10 +778,22 @@ cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapsh
     self->figures = snapshot->figures;
     cadre_row_index_reserve(self->index,
                             cadre_min_u64(snapshot->figures.rows, snapshot->rows.row_end));
-    if (!self->sketch || !snapshot->counters) {
-        return 0; /* admission was turned off, or on: then keys are counted from now on */
+    if (snapshot->sketch) {
+        cadre_sighting_sketch_t *sketch = cadre_sighting_sketch_copy(snapshot->sketch);
+        cadre_table_take_sightings(self, &sketch);
     }
-    return cadre_sighting_sketch_load(self->sketch, snapshot->sightings, snapshot->counters);
+    return 0;
+}
+
+void
+cadre_table_take_sightings(cadre_table_t *self, cadre_sighting_sketch_t **sketch_p)
+{
+    if (self->sketch) {
+        cadre_sighting_sketch_destroy(&self->sketch);
+        self->sketch = *sketch_p;
+        *sketch_p = NULL;
+    }
+    cadre_sighting_sketch_destroy(sketch_p);
 }
 
 /* Puts a page in its position, and its rows into the index. */
@@ -875,6 +884,6 @@ cadre_table_figures(const cadre_table_t *self)
     figures.rows = cadre_row_pages_count(self->pages);
     figures.size_bytes = cadre_row_pages_size_bytes(self->pages);
     figures.size_bytes += self->index ? cadre_row_index_size_bytes(self->index) : 0;
-    figures.size_bytes += self->sketch ? cadre_sighting_sketch_size_bytes() : 0;
+    figures.size_bytes += self->sketch ? cadre_sighting_sketch_size_bytes(self->sketch) : 0;
     return figures;
 }

@@ -4,7 +4,8 @@
  * Every key has values: those of its row, or, before it has one, its first values, which are a
  * function of seed, key and column alone, whatever the number of shards and the order of updates.
  * Reading changes nothing. The first update of a key gives it a row; with admit_after > 1 a later
- * one does, by a sketch that counts sightings, and the gradients before it are dropped.
+ * one does, by a sketch that counts sightings (sighting_sketch.h), and the gradients before it are
+ * dropped.
  *
  * An update names each key once, in ascending order. It is checked as a whole before anything is
  * changed; after the check it cannot fail. All that it does, evictions included, follows from the
@@ -29,6 +30,7 @@
 #include "common/spec/table_spec.h"
 #include "common/wire/message.h"
 #include "ps/core/table/row_pages.h"
+#include "ps/core/table/sighting_sketch.h"
 #include "ps/core/table/stored_rows.h"
 #include "ps/core/values/chunk_pool.h"
 
@@ -63,8 +65,7 @@ typedef struct {
     cadre_table_figures_t figures;
     uint32_t victim_hand; /* those of row_eviction.h */
     uint32_t expiry_hand;
-    uint64_t sightings;
-    cadre_chunk_t *counters; /* of the sketch; NULL where keys are admitted at once */
+    cadre_sighting_sketch_t *sketch; /* a copy; NULL where keys are admitted at once */
 } cadre_table_snapshot_t;
 
 /* Makes a table without rows. Fails as cadre_table_spec_check. `pool` is borrowed and must outlive
@@ -147,10 +148,8 @@ void cadre_table_describe(const cadre_table_t *self, const cadre_table_snapshot_
 int cadre_table_compare(const cadre_table_t *self, const cadre_table_record_t *record,
                         cadre_stored_rows_t *out);
 
-/* Returns the snapshot that a checkpoint describes, without its pages; `counters`, NULL for none,
- * are borrowed. */
-cadre_table_snapshot_t cadre_table_described(const cadre_table_record_t *record,
-                                             cadre_chunk_t *counters);
+/* Returns the snapshot that a checkpoint describes, without pages and sightings. */
+cadre_table_snapshot_t cadre_table_described(const cadre_table_record_t *record);
 
 /* Loading makes a table without rows what it was when a snapshot was taken: begin, then each page
  * once, then end (cadre_row_pages_load_begin has more). The spec is that of then; a table that was
@@ -163,17 +162,21 @@ int cadre_table_load_page(cadre_table_t *self, uint32_t position, const void *by
                           size_t size_bytes);
 int cadre_table_load_end(cadre_table_t *self);
 
+/* Goes on with the sightings of another sketch, which is taken, where the table counts them; else
+ * drops it. */
+void cadre_table_take_sightings(cadre_table_t *self, cadre_sighting_sketch_t **sketch_p);
+
 /* Takes those rows of a page that belong to `shard` of `shard_count`: for a table that was on
  * another number of shards, or kept its rows otherwise, as `stored` says. The page is the newest of
  * its position; its bytes are aligned for u64. Rows beyond rows_max are taken too, and evicted, or
- * no others made, later. There are no sightings, and the hands stand at the first row. Fails with
+ * no others made, later. The hands stand at the first row. Fails with
  * CADRE_ECORRUPT when the bytes are of another size, or a key has a row already. */
 int cadre_table_adopt_page(cadre_table_t *self, const cadre_stored_rows_t *stored,
                            const void *bytes, size_t size_bytes, uint32_t shard,
                            uint32_t shard_count);
 
 /* Says how often a table was changed that rows were taken of: version and steps are the most of all
- * from now on, unless `stored` says that steps begin anew. */
+ * from now on, unless `stored` says that steps begin at 0. */
 void cadre_table_adopt_counts(cadre_table_t *self, const cadre_stored_rows_t *stored,
                               const cadre_table_figures_t *figures);
 

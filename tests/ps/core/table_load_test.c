@@ -2,6 +2,8 @@
  * table_load_test - tables that go on from what others were: under another optimizer, with
  * admission turned on or off, on another number of shards.
  */
+#include "ps/core/table_load.h"
+
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +11,6 @@
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
-#include "ps/core/table_load.h"
 
 TestSuite(table_load, .timeout = 240);
 
@@ -104,16 +105,30 @@ store(cluster_t *self)
 
 static int
 read_table(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
-           cadre_table_record_t *record, cadre_table_page_t *sightings)
+           cadre_table_record_t *record)
 {
     const cluster_t *self = context;
-    const cadre_chunk_t *counters = self->snapshots[part].counters;
     (void)variable, (void)give_up;
     *record = self->records[part];
-    *sightings =
-        (cadre_table_page_t){.bytes = counters ? cadre_chunk_data(counters) : NULL,
-                             .size_bytes = counters ? cadre_chunk_size_bytes(counters) : 0};
     return 0;
+}
+
+static int
+read_sightings(void *context, const char *variable, uint32_t part, const cadre_give_up_t *give_up,
+               int (*visit)(void *visitor, const cadre_table_page_t *block), void *visitor)
+{
+    const cadre_sighting_sketch_t *sketch = ((const cluster_t *)context)->snapshots[part].sketch;
+    int status = 0;
+    (void)variable, (void)give_up;
+    cr_assert_not_null(sketch);
+    for (uint32_t i = 0; i < cadre_sighting_sketch_positions(sketch) && status == 0; i++) {
+        const cadre_chunk_t *block = cadre_sighting_sketch_block(sketch, i);
+        const cadre_table_page_t page = {.position = i,
+                                         .bytes = block ? cadre_chunk_data(block) : NULL,
+                                         .size_bytes = CADRE_SIGHTING_BLOCK_SIZE};
+        status = block ? visit(visitor, &page) : 0;
+    }
+    return status;
 }
 
 static int
@@ -136,7 +151,8 @@ read_pages(void *context, const char *variable, uint32_t part, const cadre_give_
 static int
 load_part(cluster_t *self, uint32_t part, cluster_t *from)
 {
-    const cadre_loader_t loader = {.context = from, .table = read_table, .pages = read_pages};
+    const cadre_loader_t loader = {
+        .context = from, .table = read_table, .pages = read_pages, .sightings = read_sightings};
     const cadre_table_load_t load = {
         .name = "table", .part = part, .parts = self->parts, .size_bytes_max = UINT64_MAX};
     const cadre_give_up_t never = {NULL, NULL};
@@ -329,4 +345,28 @@ Test(table_load, counts_from_now_on_where_admission_is_turned_on)
     cr_expect(cadre_table_has(table_of(&self, 8), 8));
     close_cluster(&from);
     close_cluster(&self);
+}
+
+/* Sightings go on with the number of parts, whatever the optimizer; with another number of parts
+ * they begin anew. */
+Test(table_load, goes_on_with_sightings_on_as_many_shards)
+{
+    static const char *const optimizers[] = {"adam", "adagrad"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(optimizers); i++) {
+        for (uint32_t parts = 1; parts <= PARTS_MAX; parts++) {
+            cadre_table_spec_t before = make_spec("adam");
+            cadre_table_spec_t after = make_spec(optimizers[i]);
+            before.admit_after = 3;
+            after.admit_after = 3;
+            cluster_t from = open_cluster(&before, 2);
+            see(&from, 7);
+            see(&from, 7);
+            store(&from);
+            cluster_t self = go_on(&from, &after, parts);
+            see(&self, 7);
+            cr_expect_eq(cadre_table_has(table_of(&self, 7), 7), parts == 2);
+            close_cluster(&from);
+            close_cluster(&self);
+        }
+    }
 }

@@ -496,10 +496,3 @@ Test(table_snapshot, refuses_free_rows_that_are_no_list)
     first_page(&f)[f.snapshot.rows.free_row] = (uint64_t)f.snapshot.rows.free_row;
     expect_corrupt(&f, "no list");
 }
-
-Test(table_snapshot, refuses_more_sightings_than_there_may_be)
-{
-    fixture_t f = set_up(2);
-    f.snapshot.sightings = UINT64_MAX;
-    expect_corrupt(&f, "counters of keys");
-}

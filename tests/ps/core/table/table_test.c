@@ -176,7 +176,7 @@ follow_the_model(uint64_t seed, uint32_t age_max)
 
     cadre_random_t random;
     cadre_random_init(&random, seed, 2);
-    cadre_table_snapshot_t snapshot = {.counters = NULL};
+    cadre_table_snapshot_t snapshot = {.sketch = NULL};
     uint32_t chosen[UPDATE_KEYS_MAX];
     uint64_t keys[UPDATE_KEYS_MAX];
     float *gradient = cadre_calloc((size_t)UPDATE_KEYS_MAX * DIM, sizeof(*gradient));
