@@ -1,6 +1,7 @@
 #include "worker/data/content.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,17 +194,27 @@ read_plain(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
     return 0;
 }
 
-static int
-ends_too_early(void)
-{
-    return cadre_fail(CADRE_EDATA, "the compressed data ends too early");
-}
-
 /* Returns the offset in the file of what is decoded next. */
 static uint64_t
 stored_offset(const cadre_content_t *self)
 {
     return self->read_bytes - (self->stop - self->start);
+}
+
+static int
+ends_too_early(const cadre_content_t *self)
+{
+    return cadre_fail(CADRE_EDATA,
+                      "the compressed data ends too early, at byte %" PRIu64 " of the file",
+                      self->read_bytes);
+}
+
+/* Fails for what a decoder says of its input. Where that is, is not told: a decoder has taken more
+ * of it than it can say, how much more depends on how it was called. */
+static int
+fail_decoder(const char *reason)
+{
+    return cadre_fail(CADRE_EDATA, "in the compressed data: %s", reason);
 }
 
 /* Notes that a member or frame begins here. */
@@ -253,13 +264,13 @@ inflate_some(cadre_content_t *self, uint64_t *content)
     self->is_inside = code != Z_STREAM_END;
     *content += room - gzip->avail_out;
     if (code == Z_NEED_DICT || code == Z_DATA_ERROR || code == Z_STREAM_ERROR) {
-        return cadre_fail(CADRE_EDATA, "%s", gzip->msg ? gzip->msg : "compressed data error");
+        return fail_decoder(gzip->msg ? gzip->msg : "it is damaged");
     }
     if (code == Z_MEM_ERROR) {
         return no_memory();
     }
     if (code == Z_BUF_ERROR && self->ended) {
-        return ends_too_early();
+        return ends_too_early(self);
     }
     if (self->is_inside) {
         note_block(self, *content);
@@ -277,10 +288,28 @@ end_raw(cadre_content_t *self)
         return status;
     }
     if (self->stop - self->start < GZIP_CHECK_SIZE) {
-        return ends_too_early();
+        return ends_too_early(self);
     }
     self->start += GZIP_CHECK_SIZE;
     return 0;
+}
+
+/* Reads what is behind the last member: zeros fill up a block of a tape, anything else is no
+ * content that may be left out in silence. */
+static int
+end_members(cadre_content_t *self)
+{
+    int status = 0;
+    while (self->start < self->stop && self->input[self->start] == 0 && status == 0) {
+        self->start++;
+        status = fill(self, 1);
+    }
+    return status < 0 || self->start == self->stop
+               ? status
+               : cadre_fail(CADRE_EDATA,
+                            "behind the compressed data, at byte %" PRIu64
+                            " of the file, there is something else",
+                            stored_offset(self));
 }
 
 static int
@@ -296,6 +325,10 @@ read_gzip(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
             return status;
         }
         if (!self->is_inside && !is_gzip(self)) {
+            status = end_members(self);
+            if (status < 0) {
+                return status;
+            }
             break;
         }
         if (!self->is_inside) {
@@ -332,12 +365,12 @@ read_zstd(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
         ZSTD_inBuffer input = {.src = self->input, .size = self->stop, .pos = self->start};
         const size_t more = ZSTD_decompressStream(self->zstd, &output, &input);
         if (ZSTD_isError(more)) {
-            return cadre_fail(CADRE_EDATA, "%s", ZSTD_getErrorName(more));
+            return fail_decoder(ZSTD_getErrorName(more));
         }
         self->start = input.pos;
         self->is_inside = more > 0;
         if (self->is_inside && self->ended && self->start == self->stop && output.pos == 0) {
-            return ends_too_early();
+            return ends_too_early(self);
         }
     }
     *got = output.pos;
@@ -411,7 +444,7 @@ enter_block(cadre_content_t *self, const cadre_restart_point_t *point)
     inflateReset2(&self->gzip, RAW_WINDOW_BITS);
     if (point->bits > 0) {
         if (self->start == self->stop) {
-            return ends_too_early();
+            return ends_too_early(self);
         }
         inflatePrime(&self->gzip, point->bits, self->input[self->start++] >> (8 - point->bits));
     }
@@ -449,7 +482,7 @@ skip_to(cadre_content_t *self, uint64_t offset)
             return status;
         }
         if (got == 0) {
-            return cadre_fail(CADRE_EDATA, "the content ends before");
+            return cadre_fail(CADRE_EDATA, "its content ends before byte %" PRIu64, offset);
         }
     }
     return 0;

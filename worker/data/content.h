@@ -6,8 +6,7 @@
  *
  * Which of them follows from the first bytes of the file, not from its name. A gzip file may have
  * several members, a zstd file several frames: their contents follow on one another. Bytes behind
- * the last member that are no member are ignored, as gunzip does; behind the last frame they are
- * an error, as zstd has it.
+ * the last of them are an error, but for zeros behind a member.
  */
 #ifndef CADRE_WORKER_DATA_CONTENT_H
 #define CADRE_WORKER_DATA_CONTENT_H

@@ -183,13 +183,11 @@ cadre_data_file_content_max(const cadre_data_file_t *self)
                : content;
 }
 
-/* Puts the file's name in front of this thread's error text, and where in the content it is. */
+/* Puts the file's name in front of this thread's error text. */
 static int
 name_failure(const cadre_data_file_t *self, int status)
 {
-    return status == CADRE_EDATA
-               ? cadre_fail_within(status, "%s:%" PRIu64, self->path, self->offset)
-               : cadre_fail_within(status, "%s", self->path);
+    return cadre_fail_within(status, "%s", self->path);
 }
 
 /* Reads some bytes, none at the end alone, and checks the limit of the content. */

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/bounds.h"
@@ -214,12 +215,30 @@ cadre_stream_has_room(const cadre_stream_t *self, int64_t blocks)
     return self->block_size_max * (window + (uint64_t)blocks) <= self->size_bytes_max;
 }
 
+/* Returns the name of the file that a place is in, or in front of. */
+static const char *
+path_at(const cadre_stream_t *self, const cadre_reader_place_t *place)
+{
+    const cadre_file_names_t *files = &self->reader->files;
+    const size_t file = place->next_file - (place->is_open ? 1 : 0);
+    return files->items[file < files->count ? file : files->count - 1];
+}
+
+/* Fails for a block that has other rows than before, with the names of the files that it was in:
+ * what was read in their place may come from a later one. */
 static int
 changed(const cadre_stream_t *self, int64_t block)
 {
+    const cadre_reader_place_t end = {.next_file = self->reader->files.count};
+    const bool is_last = (size_t)block + 1 == self->count;
+    const char *first = path_at(self, &self->blocks[block].place);
+    const char *last = path_at(self, is_last ? &end : &self->blocks[block + 1].place);
+    const bool is_one = strcmp(first, last) == 0;
     return cadre_fail(CADRE_EDATA,
-                      "%s: rows %" PRId64 " and on are not those that it had when it was opened",
-                      cadre_reader_path(self->reader), block * CADRE_BLOCK_ROWS);
+                      "%s%s%s: rows %" PRId64
+                      " and on%s are not those that it had when it was opened",
+                      first, is_one ? "" : " to ", is_one ? "" : last, block * CADRE_BLOCK_ROWS,
+                      self->reader->files.count > 1 ? " (over all files)" : "");
 }
 
 /* Reads on until the store has `rows` rows. */

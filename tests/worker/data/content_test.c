@@ -67,8 +67,24 @@ Test(content, goes_on_in_the_next_member)
         fclose(file);
     }
     check_rows("{'format':'csv','path':'a.gz'}", 6);
-    append("a.gz", "no member", 9);
+    append("a.gz", "\0\0\0", 3);
     check_rows("{'format':'csv','path':'a.gz'}", 6);
+}
+
+/* Rows of a member whose first bytes are damaged are not left out in silence. */
+Test(content, that_has_something_else_behind_a_member_is_refused)
+{
+    files_write_text("a.gz", rows);
+    append("a.gz", "\0\0", 2);
+    append("a.gz", "no member", 9);
+    char text[128];
+    FILE *file = fopen(path_of("a.gz"), "rb");
+    cr_assert(file && fseek(file, 0, SEEK_END) == 0);
+    snprintf(text, sizeof(text),
+             "@/a.gz: behind the compressed data, at byte %d of the file, there is something else",
+             (int)ftell(file) - 9);
+    fclose(file);
+    files_check_refused("{'format':'csv','path':'a.gz'}", CADRE_EDATA, text);
 }
 
 Test(content, larger_than_all_buffers_is_the_same_of_each_kind)
@@ -98,10 +114,12 @@ Test(content, that_is_cut_or_damaged_or_no_frame_is_found)
 {
     files_write_text("a.zst", rows);
     cr_assert_eq(truncate(path_of("a.zst"), 20), 0);
-    files_check_refused(ZSTD, CADRE_EDATA, "@/a.zst:11: the compressed data ends too early");
+    files_check_refused(ZSTD, CADRE_EDATA,
+                        "@/a.zst: the compressed data ends too early, at byte 20 of the file");
     files_write_text("a.zst", rows);
     append("a.zst", "no frame", 8);
-    files_check_refused(ZSTD, CADRE_EDATA, "@/a.zst:17: Unknown frame descriptor");
+    files_check_refused(ZSTD, CADRE_EDATA,
+                        "@/a.zst: in the compressed data: Unknown frame descriptor");
 }
 
 /* A frame that says that it needs 256 MiB of memory: window descriptor 18 << 3, 2^(10 + 18). */
@@ -110,7 +128,8 @@ Test(content, that_needs_much_memory_is_refused)
     static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 18 << 3, 1, 0, 0};
     append("a.zst", frame, sizeof(frame));
     files_check_refused(ZSTD, CADRE_EDATA,
-                        "@/a.zst:0: Frame requires too much memory for decoding");
+                        "@/a.zst: in the compressed data: Frame requires too much memory for "
+                        "decoding");
 }
 
 Test(content, survives_random_changes_of_compressed_bytes)

@@ -382,6 +382,28 @@ Test(stream, says_that_a_file_is_shorter_or_gone)
     cadre_source_close(&source);
 }
 
+/* The rows that a file has lost are not looked for in the next one, which is sound. */
+Test(stream, names_the_file_that_is_shorter_and_not_the_next)
+{
+    cadre_auto(cadre_free) char *text = write_lines("p-1", ROWS, csv_line);
+    free(write_lines("p-2", ROWS, csv_line));
+    cadre_source_t *source = open_as("'format':'csv','path':'p-*','streaming':true", "");
+    char path[2 * FILES_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/p-1", files_folder);
+    cr_assert_eq(truncate(path, (off_t)strlen(text) / 3), 0);
+    int64_t row = CADRE_BLOCK_ROWS;
+    float x[2];
+    int32_t y = 0;
+    cr_expect_eq(cadre_source_read(source, &row, 1, x, &y), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "/p-1: rows 4096 and on (over all files) are not those"),
+              "%s", cadre_error_text());
+    row = ROWS; /* its block has the last rows of the one and the first of the other */
+    cr_expect_eq(cadre_source_read(source, &row, 1, x, &y), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "/p-1 to ") && strstr(cadre_error_text(), "/p-2: rows"),
+              "%s", cadre_error_text());
+    cadre_source_close(&source);
+}
+
 /* A window of four blocks of 12 bytes a row, at its limit and one byte below. */
 Test(stream, refuses_a_window_that_does_not_fit)
 {
