@@ -271,5 +271,9 @@ cadre_command_variables(int argc, char **argv)
     argv[0] = "cadre variables";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = look(&flags);
+    if (status == CADRE_EFULL) {
+        cadre_verb_fail(status);
+        return CADRE_EXIT_TEMPORARY; /* the job has all its clients, of which some will leave */
+    }
     return status < 0 ? cadre_verb_fail(status) : CADRE_EXIT_OK;
 }

@@ -25,7 +25,6 @@ cadre_exit_code(int status)
     case CADRE_EIO:
         return CADRE_EXIT_IO;
     case CADRE_EAGAIN:
-    case CADRE_EFULL:
         return CADRE_EXIT_TEMPORARY;
     case CADRE_EPROTOCOL:
     case CADRE_EMALFORMED:
@@ -38,6 +37,7 @@ cadre_exit_code(int status)
     case CADRE_ESHAPE: /* a checkpoint of another model, or a model that does not fit the data */
     case CADRE_EDTYPE:
     case CADRE_ETOOLARGE:
+    case CADRE_EFULL: /* a table, or a ps, that is full, will be full again */
         return CADRE_EXIT_CONFIG;
     case CADRE_EINVALID:
         return CADRE_EXIT_USAGE;

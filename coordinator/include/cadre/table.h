@@ -90,7 +90,8 @@ typedef struct {
     double group_lasso;
 
     /* The most rows on one ps, and what happens beyond. 0: as many as fit into its memory, and
-     * CADRE_TABLE_FULL_REFUSE. */
+     * CADRE_TABLE_FULL_REFUSE. Whatever `when_full`, an update with more keys than this on one ps
+     * fails with CADRE_EFULL. */
     uint64_t rows_max;
     cadre_table_full_t when_full;
 
@@ -118,7 +119,8 @@ cadre_table_options(void)
 }
 
 /* Creates a table of rows of `dim` numbers, 1 to 8,192, and returns when it exists on all ps. It
- * begins without rows, or after a resume with those of the checkpoint. `options` may be NULL.
+ * begins without rows, or after a resume with those of the checkpoint. `options` may be NULL. A
+ * program (cadre_op_table) can look up rows of at most 512 numbers; native functions, all.
  *
  * CADRE_EINVALID: a bad name, `dim` or option.
  * CADRE_EDTYPE: rows are stored as neither f32 nor bf16, or travel as something else.

@@ -359,6 +359,18 @@ would_be_admitted(const cadre_table_t *self, uint64_t key)
            cadre_sighting_sketch_count(self->sketch, key) + 1 >= self->spec.admit_after;
 }
 
+/* Returns what to do when there is no room for rows. */
+static const char *
+advice(const cadre_table_t *self)
+{
+    if (self->spec.when_full != CADRE_TABLE_REFUSE) {
+        return "it may have no more keys than rows_max: raise that, or take smaller batches";
+    }
+    return self->spec.rows_max > 0
+               ? "raise rows_max, or let rows go with when_full \"lru\" or \"lfu\""
+               : "have more ps, or let rows go with rows_max and when_full \"lru\" or \"lfu\"";
+}
+
 /* Checks that there is room for the rows of an update. They are counted only where there might be
  * none. */
 static int
@@ -383,10 +395,10 @@ check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
         return 0;
     }
     return cadre_fail(CADRE_EFULL,
-                      "the table has %llu of at most %llu rows; the update of %zu keys needs %llu "
-                      "more",
+                      "the table has %llu of at most %llu rows on this ps; the update of %zu keys "
+                      "needs %llu more: %s",
                       (unsigned long long)rows, (unsigned long long)self->rows_max, count,
-                      (unsigned long long)wanted);
+                      (unsigned long long)wanted, advice(self));
 }
 
 int
@@ -437,10 +449,10 @@ cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *
         return 0;
     }
     return cadre_fail(CADRE_EFULL,
-                      "the table has %llu of at most %llu rows; %llu keys of the assignment of %zu "
-                      "have none",
+                      "the table has %llu of at most %llu rows on this ps; %llu keys of the "
+                      "assignment of %zu have none: %s",
                       (unsigned long long)rows, (unsigned long long)self->rows_max,
-                      (unsigned long long)missing, update->count);
+                      (unsigned long long)missing, update->count, advice(self));
 }
 
 uint64_t

@@ -29,6 +29,7 @@ Test(exit_code, tells_scripts_what_kind_of_failure_it_was)
         {CADRE_EPROTOCOL, 76},     {CADRE_EREFUSED, 77},
         {CADRE_ECONFIG, 78},       {CADRE_ETIMEOUT, 124},
         {CADRE_EINTERRUPTED, 130}, {-1, 1},
+        {CADRE_EAGAIN, 75},        {CADRE_EFULL, 78},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
         cr_expect_eq(cadre_exit_code(examples[i].status), examples[i].code, "%d",

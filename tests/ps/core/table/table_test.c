@@ -331,6 +331,20 @@ Test(table, refuses_a_bad_update_and_changes_nothing)
     tear_down(&f);
 }
 
+Test(table, refuses_an_update_of_more_keys_than_rows_even_where_it_evicts)
+{
+    cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+    spec.rows_max = 3;
+    spec.when_full = CADRE_TABLE_EVICT_LRU;
+    fixture_t f = set_up(&spec);
+    const uint64_t keys[] = {1, 2, 3, 4};
+    cr_assert_eq(push(&f, 3, keys, 1), 0);
+    cr_assert_eq(push(&f, 3, keys + 1, 1), 0);
+    cr_assert_eq(push(&f, 4, keys, 1), CADRE_EFULL);
+    cr_assert(strstr(cadre_error_text(), "no more keys than rows_max"), "%s", cadre_error_text());
+    tear_down(&f);
+}
+
 Test(table, refuses_rows_beyond_the_limit_and_takes_updates_of_those_it_has)
 {
     cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
@@ -340,6 +354,8 @@ Test(table, refuses_rows_beyond_the_limit_and_takes_updates_of_those_it_has)
     cr_assert_eq(push(&f, 2, keys, 1), 0);
     cr_assert_eq(push(&f, 4, keys, 1), CADRE_EFULL);
     cr_assert(strstr(cadre_error_text(), "has 2 of at most 3 rows"), "%s", cadre_error_text());
+    cr_assert(strstr(cadre_error_text(), "raise rows_max, or let rows go with when_full"), "%s",
+              cadre_error_text());
     cr_assert(!cadre_table_has(f.table, 3));
     cr_assert_eq(value_of(&f, 1), -0.01F, "a refused update changes nothing");
     cr_assert_eq(push(&f, 3, keys, 1), 0);
