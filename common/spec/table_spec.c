@@ -54,7 +54,8 @@ check_initializer(const cadre_initializer_spec_t *self)
         break;
     }
     return cadre_fail(CADRE_EINVALID,
-                      "initializer %s depends on the number of rows, which a table does not have",
+                      "initializer %s depends on the number of rows, which a table does not "
+                      "have: " CADRE_TABLE_INITIALIZERS " do not",
                       cadre_initializer_kind_text(self->kind));
 }
 

@@ -18,6 +18,9 @@
 #include "common/spec/initializer_spec.h"
 #include "common/spec/optimizer_spec.h"
 
+/* The kinds of initializers that rows may have, for messages. */
+#define CADRE_TABLE_INITIALIZERS "zeros, constant, uniform, normal, truncated_normal"
+
 /* What happens to a key that would be one row more than `rows_max`. */
 typedef enum {
     CADRE_TABLE_REFUSE = 1,    /* the update is refused */

@@ -204,6 +204,7 @@ read_initializer(const cadre_json_source_t *source, const char *pointer, const j
                          value);
     }
     if (cadre_initializer_spec_parse(spec, word) < 0) {
+        cadre_fail(CADRE_ECONFIG, "\"%.32s\" is none of " CADRE_TABLE_INITIALIZERS, word);
         return fail_value(source, pointer);
     }
     parameters_t parameters = {.source = source, .pointer = pointer, .value = value};

@@ -255,6 +255,9 @@ static const example_t examples[] = {
      "j.json:2:117: unknown key \"rate\" in model.layers[0].table.optimizer"},
     {TABLE "\"table\": {\"optimizer\": {\"type\": \"adagrad\", \"epsilon\": -1}}}]}}",
      "j.json:2:128: model.layers[0].table.optimizer.epsilon: adagrad: epsilon must be in "},
+    {TABLE "\"table\": {\"initializer\": \"glorot\"}}]}}",
+     "j.json:2:99: model.layers[0].table.initializer: \"glorot\" is none of zeros, constant, "
+     "uniform, normal, truncated_normal"},
     {TABLE "\"table\": {\"initializer\": {\"type\": \"normal\", \"stddev\": \"a\"}}}]}}",
      "j.json:2:128: model.layers[0].table.initializer.stddev must be a number, not a string"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"ids\": 5}}",
