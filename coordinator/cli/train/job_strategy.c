@@ -174,6 +174,35 @@ cadre_job_slots(const cadre_job_t *self)
     return origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT ? self->slots : 1;
 }
 
+/* Fails when the setting `name`, which changes nothing where it is `unset`, was given and is for
+ * another consistency than the job's. One that is overruled, as the file's by a flag
+ * --consistency, is left alone. */
+static int
+check_consistency(const cadre_job_t *self, const char *name, int64_t unset,
+                  cadre_consistency_t wanted)
+{
+    static const char *const words[] = {
+        [CADRE_ASYNC] = "async", [CADRE_BOUNDED] = "bounded", [CADRE_SYNC] = "sync"};
+    const int64_t value = wanted == CADRE_SYNC ? self->step_closures : self->staleness_bound;
+    const cadre_origin_t rank = origin(self, name);
+    if (self->consistency == (int64_t)wanted || value == unset || rank <= CADRE_ORIGIN_STRATEGY ||
+        rank < origin(self, "training.consistency")) {
+        return 0;
+    }
+    return cadre_fail(CADRE_ECONFIG,
+                      "%s: %s is for \"consistency\": \"%s\", but training.consistency is %s",
+                      self->file, name, words[wanted], words[self->consistency]);
+}
+
+/* Checks that what is given of the consistency goes with it. */
+static int
+check_consistencies(const cadre_job_t *self)
+{
+    int status = check_consistency(self, "training.step_closures", 1, CADRE_SYNC);
+    return status < 0 ? status
+                      : check_consistency(self, "training.staleness_bound", 0, CADRE_BOUNDED);
+}
+
 /* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps.
  * Does nothing for one that is not synchronous, parameter_server. */
 int
@@ -182,7 +211,7 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
     cadre_auto(word_fini) word_t word = find_word(self, places);
     const cadre_strategy_spec_t *spec = spec_of(self);
     if (!spec->is_synchronous) {
-        return 0;
+        return check_consistencies(self);
     }
 
     if (spec->workers == CADRE_STRATEGY_TASKS_ONE && places->workers > 1) {
@@ -216,5 +245,6 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
     }
 
     bool says = origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT;
-    return says ? 0 : imply_number(&word, "cluster.slots", "slots", cadre_job_slots(self));
+    status = says ? 0 : imply_number(&word, "cluster.slots", "slots", cadre_job_slots(self));
+    return status < 0 ? status : check_consistencies(self);
 }

@@ -50,7 +50,7 @@ int64_t cadre_job_slots(const cadre_job_t *self);
 bool cadre_job_is_in_one_process(const cadre_job_t *self);
 
 /* Sets the settings that the job's strategy implies. Fails with CADRE_ECONFIG, and a text that
- * names both, when a setting contradicts the strategy. */
+ * names both, when a setting contradicts the strategy, or is for another consistency. */
 int cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places);
 
 #endif

@@ -164,6 +164,25 @@ Test(job_strategy, S4_refuses_a_setting_that_contradicts_it_and_names_both)
                    "1");
 }
 
+Test(job_strategy, refuses_what_is_for_another_consistency)
+{
+    static const cadre_job_places_t cpu = {.devices = 0};
+    expect_refused(", \"training\": {\"staleness_bound\": 5}", NULL, &cpu,
+                   "j.json: training.staleness_bound is for \"consistency\": \"bounded\", but "
+                   "training.consistency is async");
+    expect_refused(", \"training\": {\"consistency\": \"bounded\", \"step_closures\": 7}", NULL,
+                   &cpu,
+                   "j.json: training.step_closures is for \"consistency\": \"sync\", but "
+                   "training.consistency is bounded");
+    expect_refused(STRATEGY("local") ", \"training\": {\"staleness_bound\": 5}", NULL, &cpu,
+                   "but training.consistency is sync");
+
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read(&job, ", \"training\": {\"consistency\": \"sync\", \"step_closures\": 7}");
+    flag(&job, "training.consistency", "async");
+    cr_expect_eq(cadre_job_follow_strategy(&job, &cpu), 0, "the flag overrules the file");
+}
+
 Test(job_strategy, says_of_what_it_has_set_where_that_is_from)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
