@@ -348,6 +348,15 @@ Test(run, bad_data_is_told_with_file_and_line)
 {
     cadre_auto(cadre_free) char *errors = say_of_rows("1,2,0\n3,4,1\n5,six,0\n", 65);
     cr_expect(strstr(errors, "rows.csv:3"), "%s", errors);
+    cr_expect(strstr(errors, "\"skip_bad\" in data.train"), "%s", errors);
+}
+
+Test(run, no_line_is_to_be_skipped_where_the_whole_file_is_bad)
+{
+    cadre_auto(cadre_free) char *errors = say_of_rows("1\n3\n", 65);
+    cr_expect(strstr(errors, "dataset train: ") && strstr(errors, "rows.csv:1: one column"), "%s",
+              errors);
+    cr_expect(!strstr(errors, "skip_bad"), "%s", errors);
 }
 
 Test(run, a_first_row_that_was_perhaps_no_header_is_told)

@@ -30,6 +30,7 @@ cadre_bad_lines_add(cadre_bad_lines_t *self, const char *path, int64_t line)
 {
     cadre_fail_within(CADRE_EDATA, "%s:%" PRId64, path, line);
     if (self->count == self->allowed) {
+        self->is_exceeded = true;
         return self->allowed == 0
                    ? CADRE_EDATA
                    : cadre_fail_within(CADRE_EDATA, "more than %" PRId64 " bad lines",

@@ -7,6 +7,7 @@
 #ifndef CADRE_WORKER_DATA_BAD_LINES_H
 #define CADRE_WORKER_DATA_BAD_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum {
 typedef struct {
     int64_t allowed;
     int64_t count;
+    bool is_exceeded; /* there was one more than allowed */
     char *reports[CADRE_BAD_LINES_REPORTS_MAX];
 } cadre_bad_lines_t;
 

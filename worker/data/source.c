@@ -208,6 +208,9 @@ cadre_source_open(const cadre_data_spec_t *spec, const cadre_source_options_t *o
     cadre_source_t *self = cadre_calloc(1, sizeof(*self));
     status = spec->is_streamed ? open_stream(self, &reader) : fill(self, reader);
     if (status < 0) {
+        if (chosen.is_bad_line) {
+            *chosen.is_bad_line = self->bad.is_exceeded;
+        }
         cadre_source_close(&self);
         return status;
     }

@@ -39,6 +39,8 @@ typedef struct {
      * bytes; 0: the memory of the process divided by CADRE_SOURCE_MEMORY_SHARE. Streamed rows may
      * take what the description says, and no more than this; their files any size. */
     uint64_t size_bytes_max;
+    /* Set when it fails because of a bad line, one more than may be skipped; may be NULL. */
+    bool *is_bad_line;
 } cadre_source_options_t;
 
 typedef struct {

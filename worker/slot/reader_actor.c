@@ -66,8 +66,13 @@ open_source(const cadre_reader_actor_t *self, const cadre_open_request_t *reques
     if (status < 0) {
         return status;
     }
-    cadre_source_options_t options = {.base = self->folder, .confined = self->confined};
-    return cadre_source_open(&spec, &options, out);
+    bool is_bad_line = false;
+    cadre_source_options_t options = {
+        .base = self->folder, .confined = self->confined, .is_bad_line = &is_bad_line};
+    status = cadre_source_open(&spec, &options, out);
+    /* With some to skip the text says that there are more bad lines than those. The command looks
+     * for these words, to offer "skip_bad" where that helps. */
+    return is_bad_line && spec.skip_bad == 0 ? cadre_fail_within(status, "bad line") : status;
 }
 
 /* Logs the bad lines that were skipped, as far as their texts were kept. */

@@ -1,6 +1,5 @@
 #include "coordinator/cli/launch/run_summary.h"
 
-#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +73,15 @@ ended_early(const cadre_run_summary_t *self)
     return stopped && strcmp(stopped, cadre_stop_word(CADRE_STOP_EPOCHS)) != 0;
 }
 
-/* Returns the command for a missing file: with another --resume if it is the named checkpoint, else
- * with --data. */
+/* Returns the command for a missing file: that which goes on if rows were trained on before, with
+ * another --resume if it is the named checkpoint, else with --data. */
 static char *
 find_input(const cadre_run_summary_t *self)
 {
     const char *resume = self->job->resume;
+    if (self->outcome && self->outcome->result.seconds > 0) {
+        return resume_command(self); /* it was there, and is gone: the text says what to put back */
+    }
     bool is_name = resume && strcmp(resume, "auto") != 0 && strcmp(resume, "never") != 0;
     bool checkpoint = is_name && strstr(self->text, resume);
     return checkpoint ? with_flag(self, "--resume", "auto") : with_flag(self, "--data", "DIR");
@@ -102,25 +104,27 @@ mend_configuration(const cadre_run_summary_t *self)
     int status = self->outcome ? self->outcome->status : self->status;
     const char *text = self->outcome ? self->outcome->text : self->text;
 
-    if (self->ended) {
-        return NULL;
+    if (self->ended || status == CADRE_EFULL) {
+        return NULL; /* the file is sound; what has no room says what to do */
     }
     if (strncmp(text, "keys: ", strlen("keys: ")) == 0) {
         return make_keys(text); /* only the keys are at fault */
     }
 
-    return status == CADRE_ESHAPE || status == CADRE_EDTYPE
+    return status == CADRE_ESHAPE || status == CADRE_EDTYPE || strstr(text, "--resume never")
                ? with_flag(self, "--resume", "never")
                : cadre_asprintf("%s config check %s", cadre_command_name(), self->job->file);
 }
 
-/* Returns whether the error text names the job's own newest checkpoint; an older one may be
- * good. */
+/* Returns whether the job's own newest checkpoint cannot be read, which the error text names; an
+ * older one may be good. */
 static bool
 newest_is_at_fault(const cadre_run_summary_t *self)
 {
     const char *checkpoint = self->outcome ? self->outcome->result.checkpoint : NULL;
-    return checkpoint && self->outcome->status < 0 && strstr(self->outcome->text, checkpoint);
+    const int status = self->outcome ? self->outcome->status : 0;
+    return checkpoint && status < 0 && status != CADRE_ECONFIG &&
+           strstr(self->outcome->text, checkpoint);
 }
 
 /* Returns the command that most likely helps, freed by the caller; NULL when there is none. */
@@ -156,17 +160,17 @@ next_command(const cadre_run_summary_t *self, int code)
 
 /* --- the texts --- */
 
-/* Returns whether the failure is in one line of a file, "rows.csv:3", which can be skipped. */
-static bool
-names_line(const cadre_run_summary_t *self)
+/* Returns a hint for bad data: where a line is bad that could be skipped, which the reader of the
+ * file says; NULL for anything else. */
+static const char *
+data_hint(const char *text)
 {
-    const char *text = self->outcome ? self->outcome->text : self->text;
-    for (const char *c = strchr(text, ':'); c; c = strchr(c + 1, ':')) {
-        if (isdigit((unsigned char)c[1])) {
-            return true;
-        }
+    if (!strstr(text, "bad line: ") && !strstr(text, "bad lines: ")) {
+        return NULL;
     }
-    return false;
+    return strncmp(text, "dataset test: ", strlen("dataset test: ")) == 0
+               ? "mend the line, or let some be skipped: \"skip_bad\" in data.test"
+               : "mend the line, or let some be skipped: \"skip_bad\" in data.train";
 }
 
 /* Returns a hint on what to change after a failure; NULL when there is none for its status. */
@@ -179,9 +183,7 @@ hint(const cadre_run_summary_t *self)
         return "training diverged: a smaller \"learning_rate\" in the job's optimizer helps most "
                "often";
     case CADRE_EDATA:
-        return !names_line(self)
-                   ? NULL
-                   : "mend the line, or let some be skipped: \"skip_bad\" in data.train";
+        return data_hint(self->outcome ? self->outcome->text : self->text);
     case CADRE_ENOMEMORY:
         return "a smaller \"batch_size\" in the job's training, or smaller layers, need less";
     case CADRE_EPROTOCOL:

@@ -248,7 +248,9 @@ make_plan(trainer_t *self)
 
         /* The rows are fewer than when the checkpoint was taken. */
         if (self->plan.start.position > self->plan.rows) {
-            return cadre_fail(CADRE_ECONFIG, "%s was taken at row %lld, but there are %lld rows",
+            return cadre_fail(CADRE_ECONFIG,
+                              "%s was taken at row %lld, but there are %lld rows: give it the data "
+                              "that it was taken of, or begin anew with --resume never",
                               path, (long long)self->plan.start.position,
                               (long long)self->plan.rows);
         }

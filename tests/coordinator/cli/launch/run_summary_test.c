@@ -146,18 +146,62 @@ Test(run_summary, offer_a_fresh_start_when_the_checkpoint_is_of_another_model,
 
 Test(run_summary, offer_to_pass_over_a_bad_line, .init = cr_redirect_stderr)
 {
-    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA, .text = "a.csv:3: no number"};
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA,
+                                       .text = "dataset train: bad line: a.csv:3: no number"};
     cadre_run_summary_t summary = {.outcome = &outcome};
-    expect_words(&summary, "cadre: a.csv:3: no number (bad input data)\n"
+    expect_words(&summary, "cadre: dataset train: bad line: a.csv:3: no number (bad input data)\n"
                            "hint: mend the line, or let some be skipped: \"skip_bad\" in "
                            "data.train\n");
 }
 
-Test(run_summary, do_not_offer_it_for_a_file_that_is_none, .init = cr_redirect_stderr)
+Test(run_summary, name_the_rows_that_the_bad_line_is_of, .init = cr_redirect_stderr)
 {
-    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA, .text = "a.gz: is cut short"};
+    cadre_trainer_outcome_t outcome = {
+        .status = CADRE_EDATA, .text = "dataset test: more than 2 bad lines: a.csv:3: no number"};
     cadre_run_summary_t summary = {.outcome = &outcome};
-    expect_words(&summary, "cadre: a.gz: is cut short (bad input data)\n");
+    expect_words(&summary,
+                 "cadre: dataset test: more than 2 bad lines: a.csv:3: no number (bad input "
+                 "data)\n"
+                 "hint: mend the line, or let some be skipped: \"skip_bad\" in "
+                 "data.test\n");
+}
+
+Test(run_summary, do_not_offer_it_for_what_is_no_bad_line, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EDATA,
+                                       .text = "dataset train: a.csv:1: two columns 'x'"};
+    cadre_run_summary_t summary = {.outcome = &outcome};
+    expect_words(&summary, "cadre: dataset train: a.csv:1: two columns 'x' (bad input data)\n");
+}
+
+Test(run_summary, do_not_resume_what_has_other_data, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_ECONFIG,
+                                       .text = "c/ckpt-1 was taken at row 9: or --resume never",
+                                       .result = {.checkpoint = (char *)"c/ckpt-1"}};
+    cadre_run_summary_t summary = {.outcome = &outcome};
+    expect_words(&summary, "checkpoint: c/ckpt-1\n"
+                           "cadre: c/ckpt-1 was taken at row 9: or --resume never (bad "
+                           "configuration)\n"
+                           "next: cadre run j.json --resume never\n");
+}
+
+Test(run_summary, go_on_when_a_file_that_was_there_is_back, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_ENOTFOUND,
+                                       .text = "day_5.tsv: No such file",
+                                       .result = {.checkpoint = (char *)"c/ckpt-1", .seconds = 2}};
+    cadre_run_summary_t summary = {.outcome = &outcome};
+    expect_words(&summary, "checkpoint: c/ckpt-1\n"
+                           "cadre: day_5.tsv: No such file (not found)\n"
+                           "next: cadre run j.json --resume auto\n");
+}
+
+Test(run_summary, leave_to_a_full_table_what_to_do, .init = cr_redirect_stderr)
+{
+    cadre_trainer_outcome_t outcome = {.status = CADRE_EFULL, .text = "raise rows_max"};
+    cadre_run_summary_t summary = {.outcome = &outcome};
+    expect_words(&summary, "cadre: raise rows_max (a limit is reached)\n");
 }
 
 Test(run_summary, name_no_checkpoint_where_none_are_taken, .init = cr_redirect_stderr)
