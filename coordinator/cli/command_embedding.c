@@ -1,5 +1,6 @@
 #include <argp.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,18 +11,21 @@
 #include "common/base/vocabulary.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/system/file_pattern.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/embedding.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
+#include "worker/data/data_file.h"
+#include "worker/data/source.h"
 
-enum { VARIABLE = 256, WORDS, MOST, LEAST, NEAREST = 10, LEAST_COUNT = 5, WORDS_MAX = 1 << 24 };
+enum { VARIABLE = 256, WORDS, MOST, LEAST, NEAREST = 10, LEAST_COUNT = 5, KEY_SIZE = 21 };
 
 typedef struct {
     cadre_verb_words_t words; /* what to do, and a directory or a text */
     const char *variable;
     const char *words_file;
-    char **of; /* [of_count]: words whose neighbours are wanted */
+    char **of; /* [of_count]: words whose neighbours are wanted, or further texts */
     size_t of_count;
     long most;  /* neighbours of each, or words of a vocabulary; 0: the default */
     long least; /* how often a word of a vocabulary is there; 0: the default */
@@ -56,7 +60,7 @@ check_end(const flags_t *self, const struct argp_state *state)
         argp_error(state, of_text ? "--variable and --words are not of words"
                                   : "say which variable: --variable NAME");
     }
-    if (nearest != (self->of_count > 0)) {
+    if (!of_text && nearest != (self->of_count > 0)) {
         argp_error(state, nearest ? "say of which words" : "one word too many: \"%s\"",
                    nearest ? "" : self->of[0]);
     }
@@ -84,7 +88,7 @@ parse(int key, char *argument, struct argp_state *state)
         self->words_file = argument;
         break;
     case MOST:
-        self->most = number_of("--count", argument, WORDS_MAX, state);
+        self->most = number_of("--count", argument, CADRE_EMBEDDING_WORDS_MAX, state);
         break;
     case LEAST:
         self->least = number_of("--min-count", argument, INT32_MAX, state);
@@ -143,6 +147,20 @@ print_neighbours(const cadre_embedding_t *embedding, int64_t row,
     fputc('\n', stdout);
 }
 
+/* Returns a row as an object: a number "row" of a variable, of a table its "key", as text, since a
+ * JSON reader may have no whole numbers of 64 bits; and the word, if there are any. */
+static json_t *
+row_object(const cadre_embedding_t *embedding, int64_t row)
+{
+    const char *word = cadre_embedding_word(embedding, row);
+    if (!embedding->keys) {
+        return json_pack("{s:I, s:s?}", "row", (json_int_t)row, "word", word);
+    }
+    char key[KEY_SIZE];
+    snprintf(key, sizeof(key), "%" PRIu64, cadre_embedding_key(embedding, row));
+    return json_pack("{s:s, s:s?}", "key", key, "word", word);
+}
+
 /* Prints the neighbours of a row as one line of JSON. */
 static void
 print_json(const cadre_embedding_t *embedding, int64_t row, const cadre_neighbour_t *neighbours,
@@ -150,15 +168,15 @@ print_json(const cadre_embedding_t *embedding, int64_t row, const cadre_neighbou
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
-        const int64_t other = neighbours[i].row;
-        json_array_append_new(list, json_pack("{s:I, s:s?, s:f}", "row", (json_int_t)other, "word",
-                                              embedding->words ? embedding->words[other] : NULL,
-                                              "cosine", neighbours[i].cosine));
+        json_t *other = row_object(embedding, neighbours[i].row);
+        json_object_set_new(other, "cosine", json_real(neighbours[i].cosine));
+        json_array_append_new(list, other);
     }
-    json_t *object =
-        json_pack("{s:s, s:I, s:s?, s:o}", "schema", "cadre.neighbours/v1", "row", (json_int_t)row,
-                  "word", embedding->words ? embedding->words[row] : NULL, "neighbours", list);
-    cadre_auto(cadre_free) char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    json_t *object = json_pack("{s:s}", "schema", "cadre.neighbours/v1");
+    json_auto_t *of = row_object(embedding, row);
+    const bool whole = json_object_update(object, of) == 0 && json_array_size(list) == count;
+    json_object_set_new(object, "neighbours", list);
+    cadre_auto(cadre_free) char *text = whole ? json_dumps(object, JSON_COMPACT) : NULL;
     printf("%s\n", text ? text : "null"); /* a word that is no UTF-8 */
     json_decref(object);
 }
@@ -181,27 +199,47 @@ find_neighbours(const flags_t *flags, const cadre_embedding_t *embedding)
     return 0;
 }
 
-/* Counts the words of a text. */
+static void
+close_text(cadre_data_file_t **file)
+{
+    cadre_data_file_close(file);
+}
+
+/* Counts the words of a file, plain or compressed. */
 static int
 count_words(const char *path, cadre_vocabulary_t *vocabulary)
 {
-    FILE *file = fopen(path, "re");
-    if (!file) {
-        return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
+    cadre_auto(close_text) cadre_data_file_t *file = NULL;
+    int status = cadre_data_file_open(path, NULL, UINT64_MAX, &file);
+    if (status < 0) {
+        return status;
     }
-    char *line = NULL;
-    size_t capacity = 0;
-    for (ssize_t length = 0; (length = getline(&line, &capacity, file)) >= 0;) {
+    const char *line = NULL;
+    size_t length = 0;
+    while ((status = cadre_data_file_line(file, &line, &length)) > 0) {
         const char *at = line;
         char word[CADRE_WORD_SIZE];
         while (cadre_vocabulary_next_word(&at, line + length, word) > 0) {
             cadre_vocabulary_count(vocabulary, word);
         }
     }
-    const bool failed = ferror(file) != 0;
-    free(line);
-    fclose(file);
-    return failed ? cadre_fail(CADRE_EIO, "%s: cannot be read", path) : 0;
+    return status;
+}
+
+/* Counts the words of all files that the paths and patterns stand for. */
+static int
+count_all(const flags_t *flags, cadre_vocabulary_t *vocabulary)
+{
+    cadre_auto(cadre_file_names_fini) cadre_file_names_t files = {0};
+    int status =
+        cadre_file_pattern_expand(NULL, flags->words.object, CADRE_SOURCE_FILES_MAX, &files);
+    for (size_t i = 0; i < flags->of_count && status == 0; i++) {
+        status = cadre_file_pattern_expand(NULL, flags->of[i], CADRE_SOURCE_FILES_MAX, &files);
+    }
+    for (size_t i = 0; i < files.count && status == 0; i++) {
+        status = count_words(files.items[i], vocabulary);
+    }
+    return status;
 }
 
 /* Prints the words of a text by their ids, as format "text" has them. */
@@ -209,12 +247,17 @@ static int
 print_words(const flags_t *flags)
 {
     cadre_auto(cadre_vocabulary_destroy) cadre_vocabulary_t *vocabulary = cadre_vocabulary_new();
-    int status = count_words(flags->words.object, vocabulary);
+    int status = count_all(flags, vocabulary);
     if (status < 0) {
         return status;
     }
-    cadre_vocabulary_rank(vocabulary, flags->least > 0 ? (uint64_t)flags->least : LEAST_COUNT,
-                          flags->most > 0 ? (size_t)flags->most : WORDS_MAX);
+    const long least = flags->least > 0 ? flags->least : LEAST_COUNT;
+    cadre_vocabulary_rank(vocabulary, (uint64_t)least,
+                          flags->most > 0 ? (size_t)flags->most : CADRE_EMBEDDING_WORDS_MAX);
+    if (cadre_vocabulary_size(vocabulary) == 0) {
+        return cadre_fail(CADRE_EDATA, "%s: no word is there %ld times or more: --min-count",
+                          flags->words.object, least);
+    }
     for (size_t i = 0; i < cadre_vocabulary_size(vocabulary); i++) {
         puts(cadre_vocabulary_word(vocabulary, i));
     }
@@ -246,9 +289,9 @@ int
 cadre_command_embedding(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"variable", VARIABLE, "NAME", 0, "The variable whose rows are the vectors", 0},
+        {"variable", VARIABLE, "NAME", 0, "The variable or table whose rows are the vectors", 0},
         {"words", WORDS, "FILE", 0,
-         "The words of the rows, a word a line; without it their numbers", 0},
+         "The words of the rows, a word a line; without it their numbers, or keys", 0},
         {"count", MOST, "N", 0, "neighbours: so many, 10; words: at most so many", 0},
         {"min-count", LEAST, "N", 0, "words: those that are there N times or more, 5", 0},
         {"output", 'o', "json|text", 0, "neighbours: as JSON, one line for each word", 0},
@@ -256,10 +299,11 @@ cadre_command_embedding(int argc, char **argv)
     static const struct argp parser = {
         .options = options,
         .parser = parse,
-        .args_doc = "neighbours DIR WORD...\ntext DIR\nwords TEXT",
+        .args_doc = "neighbours DIR WORD...\ntext DIR\nwords TEXT...",
         .doc = "Prints the rows that are nearest by cosine to those of the words, or all rows as "
-               "word2vec's text, both of the newest sound checkpoint in DIR; or the words of a "
-               "text by their ids, as format \"text\" of a job has them.",
+               "word2vec's text, both of the newest sound checkpoint in DIR; or the words of "
+               "texts by their ids, as format \"text\" of a job has them: plain, gzip or zstd, by "
+               "name or pattern.",
     };
     flags_t flags = {.of = cadre_calloc((size_t)argc, sizeof(char *))};
 

@@ -9,8 +9,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-
-enum { NUMBER_SIZE = 24 }; /* of an int64 as text */
+#include "common/checkpoint/table_rows.h"
 
 static void
 contents_fini(cadre_checkpoint_content_t **contents)
@@ -39,10 +38,75 @@ find_values(const cadre_checkpoint_content_t *contents, size_t count, const char
     return NULL;
 }
 
-/* Reads the values of a variable of two axes. */
-int
-cadre_embedding_read(cadre_checkpoint_reader_t *reader, const char *variable,
-                     cadre_embedding_t *out)
+/* --- reading --- */
+
+/* Rows of a table that are being collected. */
+typedef struct {
+    cadre_embedding_t *embedding;
+    int64_t count;
+} collected_t;
+
+static int
+collect(void *context, uint64_t key, const float *values)
+{
+    collected_t *self = context;
+    cadre_embedding_t *embedding = self->embedding;
+    if (self->count == embedding->rows) {
+        return cadre_fail(CADRE_ECORRUPT, "more rows than are described");
+    }
+    memcpy((float *)embedding->values.data + self->count * embedding->width, values,
+           (size_t)embedding->width * sizeof(*values));
+    embedding->keys[self->count] = (cadre_embedding_key_t){key, self->count};
+    self->count++;
+    return 0;
+}
+
+static int
+compare_keys(const void *left, const void *right)
+{
+    const uint64_t a = ((const cadre_embedding_key_t *)left)->key;
+    const uint64_t b = ((const cadre_embedding_key_t *)right)->key;
+    return (a > b) - (a < b);
+}
+
+/* Reads all rows of a table, in the order of their keys. */
+static int
+read_table(cadre_checkpoint_reader_t *reader, const char *variable, cadre_embedding_t *out)
+{
+    uint64_t rows = 0;
+    uint32_t dim = 0;
+    int status = cadre_table_rows_count(reader, variable, &rows, &dim);
+    if (status < 0) {
+        return status;
+    }
+    if (rows == 0) {
+        return cadre_fail(CADRE_EINVALID, "the table %s has no row yet", variable);
+    }
+
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t read = {.rows = (int64_t)rows, .width = dim};
+    status = cadre_tensor_init(&read.values, CADRE_F32, (int64_t[]){read.rows, read.width}, 2);
+    if (status < 0) {
+        return status;
+    }
+    read.keys = cadre_calloc((size_t)read.rows, sizeof(*read.keys));
+    collected_t collected = {.embedding = &read};
+    status = cadre_table_rows_each(reader, variable, collect, &collected);
+    if (status == 0 && collected.count < read.rows) {
+        status = cadre_fail(CADRE_ECORRUPT, "fewer rows than are described");
+    }
+    if (status < 0) {
+        return cadre_fail_within(status, "%s", variable);
+    }
+
+    qsort(read.keys, (size_t)read.rows, sizeof(*read.keys), compare_keys);
+    *out = read;
+    read = (cadre_embedding_t){0};
+    return 0;
+}
+
+/* Reads the values of a dense variable of two axes. */
+static int
+read_variable(cadre_checkpoint_reader_t *reader, const char *variable, cadre_embedding_t *out)
 {
     size_t count = 0;
     cadre_auto(contents_fini) cadre_checkpoint_content_t *contents = NULL;
@@ -77,6 +141,18 @@ cadre_embedding_read(cadre_checkpoint_reader_t *reader, const char *variable,
     return 0;
 }
 
+int
+cadre_embedding_read(cadre_checkpoint_reader_t *reader, const char *variable,
+                     cadre_embedding_t *out)
+{
+    const cadre_manifest_variable_t *stored =
+        cadre_manifest_find(cadre_checkpoint_reader_manifest(reader), variable);
+    return stored && stored->table ? read_table(reader, variable, out)
+                                   : read_variable(reader, variable, out);
+}
+
+/* --- words --- */
+
 /* Cuts the end of a line; fails when what is left is no word. */
 static int
 check_word(char *line, const char *path, int64_t number)
@@ -91,26 +167,52 @@ check_word(char *line, const char *path, int64_t number)
     return 0;
 }
 
-/* Reads the lines of a file into words [rows]; `*count` says how many there are. */
+/* Adds the lines of a file to the words. */
 static int
-read_lines(FILE *file, const char *path, char **words, int64_t rows, int64_t *count)
+read_lines(FILE *file, const char *path, cadre_embedding_t *self)
 {
     /* A byte more than a word with CR, LF and NUL: a line that fills it is longer than a word. */
     char line[CADRE_EMBEDDING_WORD_SIZE_MAX + 4];
-    for (*count = 0; fgets(line, sizeof(line), file); (*count)++) {
-        int status = check_word(line, path, *count + 1);
+    size_t capacity = 0;
+    while (fgets(line, sizeof(line), file)) {
+        int status = check_word(line, path, self->word_count + 1);
         if (status < 0) {
             return status;
         }
-        if (*count == rows) {
-            return cadre_fail(CADRE_EDATA, "%s: more words than the %" PRId64 " rows", path, rows);
+        if (!self->keys && self->word_count == self->rows) {
+            return cadre_fail(CADRE_EDATA, "%s: more words than the %" PRId64 " rows", path,
+                              self->rows);
         }
-        words[*count] = cadre_strdup(line);
+        if (self->word_count == CADRE_EMBEDDING_WORDS_MAX) {
+            return cadre_fail(CADRE_EDATA, "%s: more than %d words", path,
+                              (int)CADRE_EMBEDDING_WORDS_MAX);
+        }
+        self->words =
+            cadre_grow(self->words, (size_t)self->word_count, &capacity, sizeof(*self->words));
+        self->words[self->word_count++] = cadre_strdup(line);
     }
-    return *count > 0 ? 0 : cadre_fail(CADRE_EDATA, "%s: no words", path);
+    return self->word_count > 0 ? 0 : cadre_fail(CADRE_EDATA, "%s: no words", path);
 }
 
-/* Takes the word of each row from a file. */
+/* Leaves out the rows whose keys have no word. */
+static int
+drop_wordless(cadre_embedding_t *self, const char *path)
+{
+    if (!self->keys) {
+        self->rows = self->word_count;
+        return 0;
+    }
+    while (self->rows > 0 && self->keys[self->rows - 1].key >= (uint64_t)self->word_count) {
+        self->rows--;
+    }
+    return self->rows > 0
+               ? 0
+               : cadre_fail(CADRE_EDATA,
+                            "%s: no row of the table has a key below the %" PRId64 " words", path,
+                            self->word_count);
+}
+
+/* Takes words from a file. */
 int
 cadre_embedding_read_words(cadre_embedding_t *self, const char *path)
 {
@@ -119,32 +221,81 @@ cadre_embedding_read_words(cadre_embedding_t *self, const char *path)
     if (!file) {
         return cadre_fail(CADRE_ENOTFOUND, "%s: %s", path, strerror(errno));
     }
-    self->words = cadre_calloc((size_t)self->rows, sizeof(*self->words));
-    int64_t count = 0;
-    int status = read_lines(file, path, self->words, self->rows, &count);
-    self->rows = status < 0 ? self->rows : count;
-    return status;
+    int status = read_lines(file, path, self);
+    return status < 0 ? status : drop_wordless(self, path);
 }
 
-/* Finds the row of a word: by its number where rows have no words. */
+uint64_t
+cadre_embedding_key(const cadre_embedding_t *self, int64_t row)
+{
+    return self->keys ? self->keys[row].key : (uint64_t)row;
+}
+
+const char *
+cadre_embedding_word(const cadre_embedding_t *self, int64_t row)
+{
+    return self->words ? self->words[cadre_embedding_key(self, row)] : NULL;
+}
+
+/* Returns the key whose word this is; false when there is none. */
+static bool
+find_key(const cadre_embedding_t *self, const char *word, uint64_t *key)
+{
+    for (int64_t i = 0; i < self->word_count; i++) {
+        if (strcmp(self->words[i], word) == 0) {
+            *key = (uint64_t)i;
+            return true;
+        }
+    }
+    char *end = NULL;
+    errno = 0;
+    *key = strtoull(word, &end, 10);
+    return !self->words && word[0] >= '0' && word[0] <= '9' && !*end && !errno;
+}
+
+/* Finds the row of a key; false when there is none. */
+static bool
+find_row(const cadre_embedding_t *self, uint64_t key, int64_t *row)
+{
+    if (!self->keys) {
+        *row = (int64_t)key;
+        return key < (uint64_t)self->rows;
+    }
+    const cadre_embedding_key_t wanted = {.key = key};
+    const cadre_embedding_key_t *found =
+        bsearch(&wanted, self->keys, (size_t)self->rows, sizeof(wanted), compare_keys);
+    *row = found ? found - self->keys : 0;
+    return found != NULL;
+}
+
+/* Finds the row of a word: by its key where there are no words. */
 int
 cadre_embedding_find(const cadre_embedding_t *self, const char *word, int64_t *row)
 {
-    for (int64_t i = 0; i < self->rows; i++) {
-        char number[NUMBER_SIZE];
-        snprintf(number, sizeof(number), "%" PRId64, i);
-        if (strcmp(self->words ? self->words[i] : number, word) == 0) {
-            *row = i;
-            return 0;
-        }
+    uint64_t key = 0;
+    int64_t found = 0;
+    if (!find_key(self, word, &key)) {
+        return cadre_fail(CADRE_ENOTFOUND, "no row of %" PRId64 " is \"%.64s\"", self->rows, word);
     }
-    return cadre_fail(CADRE_ENOTFOUND, "no row of %" PRId64 " is \"%.64s\"", self->rows, word);
+    if (!find_row(self, key, &found)) {
+        return self->keys ? cadre_fail(CADRE_ENOTFOUND,
+                                       "\"%.64s\" has no row among the %" PRId64
+                                       " of the table: nothing was trained on key %" PRIu64,
+                                       word, self->rows, key)
+                          : cadre_fail(CADRE_ENOTFOUND, "no row of %" PRId64 " is \"%.64s\"",
+                                       self->rows, word);
+    }
+    *row = found;
+    return 0;
 }
+
+/* --- vectors --- */
 
 static const float *
 vector_at(const cadre_embedding_t *self, int64_t row)
 {
-    return (const float *)self->values.data + row * self->width;
+    const int64_t place = self->keys ? self->keys[row].place : row;
+    return (const float *)self->values.data + place * self->width;
 }
 
 static double
@@ -190,9 +341,9 @@ void
 cadre_embedding_print_word(const cadre_embedding_t *self, int64_t row, FILE *file)
 {
     if (self->words) {
-        fputs(self->words[row], file);
+        fputs(cadre_embedding_word(self, row), file);
     } else {
-        fprintf(file, "%" PRId64, row);
+        fprintf(file, "%" PRIu64, cadre_embedding_key(self, row));
     }
 }
 
@@ -213,10 +364,11 @@ cadre_embedding_print(const cadre_embedding_t *self, FILE *file)
 void
 cadre_embedding_fini(cadre_embedding_t *self)
 {
-    for (int64_t i = 0; self->words && i < self->rows; i++) {
+    for (int64_t i = 0; i < self->word_count; i++) {
         free(self->words[i]);
     }
     free(self->words);
+    free(self->keys);
     cadre_tensor_fini(&self->values);
     *self = (cadre_embedding_t){0};
 }

@@ -113,8 +113,8 @@ BELOW = {
     "coordinator/cli/train": "base system spec graph keys checkpoint coordinator/include coordinator/cli/terminal",
     "coordinator/cli/launch": "base system spec net coordinator/include coordinator/cli/terminal "
                               "coordinator/cli/train",
-    "coordinator/cli": "base system wire keys net http checkpoint coordinator/include coordinator/cli/terminal "
-                       "coordinator/cli/train coordinator/cli/launch",
+    "coordinator/cli": "base system wire keys net http checkpoint worker/data coordinator/include "
+                       "coordinator/cli/terminal coordinator/cli/train coordinator/cli/launch",
 }
 
 

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "common/base/memory.h"
 #include "tests/system/command.h"
@@ -28,7 +29,7 @@ write_text(const char *path)
 }
 
 static void
-write_job(const char *path)
+write_job(const char *path, const char *model)
 {
     FILE *file = fopen(path, "we");
     cr_assert(file);
@@ -36,10 +37,10 @@ write_job(const char *path)
             "{\"seed\": 5, \"data\": {\"train\": {\"format\": \"text\", \"path\": \"text.txt\", "
             "\"label_kind\": \"binary\", \"vocabulary\": 20, \"subsample\": 0, \"window\": 3}, "
             "\"test\": {\"fraction\": 0.1}}, "
-            "\"model\": {\"type\": \"factorization_machine\", \"fields\": [20, 20], "
-            "\"factors\": 4, \"linear\": false}, "
+            "\"model\": %s, "
             "\"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.01}, "
-            "\"training\": {\"epochs\": 3, \"metrics\": [\"auc\"]}}");
+            "\"training\": {\"epochs\": 3, \"metrics\": [\"auc\"]}}",
+            model);
     cr_assert_eq(fclose(file), 0);
 }
 
@@ -82,14 +83,16 @@ expect_neighbours(command_t *command, const char *text)
     cr_expect_eq(strncmp(vectors, "12 4\n", 5), 0, "%.20s", vectors);
 }
 
-Test(embedding_command, finds_words_that_stand_near_the_same_ones)
+/* Trains the model on the text, and looks at its vectors. */
+static void
+expect_words(const char *model)
 {
     command_t command;
     command_open(&command);
     cadre_auto(cadre_free) char *text = scratch_path(&command.scratch, "text.txt");
     cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
     write_text(text);
-    write_job(job);
+    write_job(job, model);
     const char *arguments[] = {"run",  job, "--checkpoint-dir", command.checkpoints, "-o",
                                "json", NULL};
     command_expect_exit(&command, command_run(&command, arguments), 0);
@@ -97,6 +100,52 @@ Test(embedding_command, finds_words_that_stand_near_the_same_ones)
     cr_expect_geq(json_number_at(result, "metrics.auc"), 0.7);
     json_decref(result);
     expect_neighbours(&command, text);
+    command_close(&command);
+}
+
+Test(embedding_command, finds_words_that_stand_near_the_same_ones)
+{
+    expect_words("{\"type\": \"factorization_machine\", \"fields\": [20, 20], \"factors\": 4, "
+                 "\"linear\": false}");
+}
+
+Test(embedding_command, finds_them_by_key_where_the_rows_are_those_of_a_table)
+{
+    expect_words("{\"type\": \"layers\", \"layers\": [{\"type\": \"factorization_machine\", "
+                 "\"fields\": 2, \"table\": true, \"factors\": 4, \"linear\": false}]}");
+}
+
+/* Runs the command on two files of `text` in the scratch directory. */
+static int
+run_words(command_t *command, const char *text, const char *least)
+{
+    cadre_auto(cadre_free) char *one = scratch_path(&command->scratch, "part-1");
+    cadre_auto(cadre_free) char *two = scratch_path(&command->scratch, "part-2");
+    cadre_auto(cadre_free) char *pattern = scratch_path(&command->scratch, "part-?");
+    const char *const paths[] = {one, two};
+    for (size_t i = 0; i < CADRE_COUNT_OF(paths); i++) {
+        gzFile file = gzopen(paths[i], i == 0 ? "wb" : "wbT"); /* T: plain */
+        cr_assert(file && gzputs(file, text) >= 0 && gzclose(file) == Z_OK);
+    }
+    return command_run(
+        command, (const char *[]){"embedding", "words", pattern, two, "--min-count", least, NULL});
+}
+
+/* Of two files by a pattern, of which one is compressed, and once more by name. */
+Test(embedding_command, counts_the_words_of_all_files_whatever_their_compression)
+{
+    command_t command;
+    command_open(&command);
+    command_expect_exit(&command, run_words(&command, "b a b\n", "3"), 0);
+    cadre_auto(cadre_free) char *words = command_output(&command);
+    cr_expect_str_eq(words, "b\na\n");
+    command_expect_exit(&command, run_words(&command, "b a b\n", "4"), 0);
+    cadre_auto(cadre_free) char *frequent = command_output(&command);
+    cr_expect_str_eq(frequent, "b\n");
+    command_expect_exit(&command, run_words(&command, "b a b\n", "7"), 65);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "no word is there 7 times or more"), "%s", errors);
+    command_expect_exit(&command, run_words(&command, "\n", "1"), 65);
     command_close(&command);
 }
 

@@ -76,6 +76,64 @@ Test(embedding, rows_are_found_by_number_or_by_word)
     cr_expect_eq(cadre_embedding_nearest(&embedding, 0, ROWS, found), 2);
 }
 
+/* Rows of a table, in the order of their keys, whose vectors are stored in another. */
+static cadre_embedding_t
+make_table(void)
+{
+    static const uint64_t keys[ROWS] = {0, 2, 3, 16777216, UINT64_MAX};
+    cadre_embedding_t made = make_embedding();
+    made.keys = cadre_calloc(ROWS, sizeof(*made.keys));
+    for (int64_t i = 0; i < ROWS; i++) {
+        made.keys[i] = (cadre_embedding_key_t){keys[i], ROWS - 1 - i};
+    }
+    return made;
+}
+
+Test(embedding, rows_of_a_table_are_found_by_key)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_table();
+    static const char *const absent[] = {"1", "4", "18446744073709551616", "-1", "2x", ""};
+    int64_t row = -1;
+    cr_expect_eq(cadre_embedding_find(&embedding, "16777216", &row), 0);
+    cr_expect_eq(row, 3);
+    cr_expect_eq(cadre_embedding_find(&embedding, "18446744073709551615", &row), 0);
+    cr_expect_eq(row, 4);
+    for (size_t i = 0; i < CADRE_COUNT_OF(absent); i++) {
+        cr_expect_eq(cadre_embedding_find(&embedding, absent[i], &row), CADRE_ENOTFOUND);
+    }
+    cadre_neighbour_t found[ROWS];
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, 1, found), 1);
+    cr_expect_eq(cadre_embedding_key(&embedding, found[0].row), 16777216, "the vector of place 1");
+}
+
+Test(embedding, words_of_a_table_are_those_of_keys)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_table();
+    cr_assert_eq(read_words(&embedding, "zero\none\ntwo\n"), 0, "%s", cadre_error_text());
+    cr_expect_eq(embedding.rows, 2, "rows whose keys have no word are left out");
+    int64_t row = -1;
+    cr_expect_eq(cadre_embedding_find(&embedding, "two", &row), 0);
+    cr_expect_eq(row, 1);
+    cr_expect_str_eq(cadre_embedding_word(&embedding, 1), "two");
+    cr_expect_eq(cadre_embedding_find(&embedding, "one", &row), CADRE_ENOTFOUND);
+    cr_expect(strstr(cadre_error_text(), "key 1"), "%s", cadre_error_text());
+    cadre_auto(cadre_free) char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    cadre_embedding_print(&embedding, file);
+    fclose(file);
+    cr_expect_str_eq(text, "2 2\nzero 0 0\ntwo 1 1\n");
+}
+
+Test(embedding, words_without_any_row_are_refused)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_table();
+    embedding.keys++;
+    embedding.rows = ROWS - 1;
+    cr_expect_eq(read_words(&embedding, "zero\none\n"), CADRE_EDATA);
+    embedding.keys--;
+}
+
 Test(embedding, words_are_refused_that_no_reader_could_part)
 {
     char longest[CADRE_EMBEDDING_WORD_SIZE_MAX + 3];
