@@ -41,7 +41,7 @@ cadre_extents_factor(const cadre_extents_t *shape, int64_t *out)
     for (int i = 0; i < shape->rank; i++) {
         if (__builtin_mul_overflow(product, shape->extents[i].factor, &product) ||
             product > CADRE_EXTENTS_FACTOR_MAX) {
-            return cadre_fail(CADRE_ETOOLARGE, "the shape has more than 2^40 elements");
+            return cadre_fail(CADRE_ETOOLARGE, "the shape has more than 2^44 elements");
         }
     }
     *out = product;

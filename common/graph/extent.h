@@ -31,7 +31,7 @@ typedef struct {
 
 /* The largest product of a shape's factors (its elements, if all symbols were 1). A shape with a
  * larger product is refused when it is made. */
-#define CADRE_EXTENTS_FACTOR_MAX (INT64_C(1) << 40)
+#define CADRE_EXTENTS_FACTOR_MAX (INT64_C(1) << 44)
 
 cadre_extent_t cadre_extent_number(int64_t factor);
 bool cadre_extent_equal(cadre_extent_t left, cadre_extent_t right);

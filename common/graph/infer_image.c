@@ -60,7 +60,7 @@ columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_ext
     int64_t padding = attributes[CADRE_IMAGE_PADDING];
     *out = *image;
     for (int i = 0; i < 2; i++) {
-        /* Cannot overflow: a dimension is at most 2^40 (extent.h). */
+        /* Cannot overflow: a dimension is at most 2^44 (extent.h). */
         int64_t room = image->extents[1 + i].factor + 2 * padding - window[i];
         if (room < 0) {
             return cadre_fail(CADRE_ESHAPE,
@@ -72,7 +72,7 @@ columns_of(const cadre_infer_t *self, const int64_t *attributes, const cadre_ext
     }
     int64_t channels = image->extents[3].factor;
     if (channels > CADRE_EXTENTS_FACTOR_MAX / (window[0] * window[1])) {
-        return cadre_fail(CADRE_ETOOLARGE, "a window has more than 2^40 elements");
+        return cadre_fail(CADRE_ETOOLARGE, "a window has more than 2^44 elements");
     }
     out->extents[3].factor = window[0] * window[1] * channels;
     return 0;

@@ -120,7 +120,7 @@ cadre_infer_concat(const cadre_infer_t *self, cadre_program_node_t *node)
                               cadre_infer_shown(self, &first->shape, &left),
                               cadre_infer_shown(self, &next->shape, &right), axis);
         }
-        total->factor += more; /* no overflow: at most 32 numbers of at most 2^40 */
+        total->factor += more; /* no overflow: at most 32 numbers of at most 2^44 */
     }
     return 0;
 }

@@ -284,7 +284,7 @@ static const mistake_t mistakes[] = {
     {large_kernel, CADRE_ESHAPE, "im2col: a window of 7x3 does not fit [B,4,8,1] with padding 1"},
     {no_stride, CADRE_EINVALID, "im2col: stride of 0 is not in 1..65536"},
     {integer_image, CADRE_EDTYPE, "im2col: needs f32, not i32"},
-    {large_window, CADRE_ETOOLARGE, "im2col: a window has more than 2^40 elements"},
+    {large_window, CADRE_ETOOLARGE, "im2col: a window has more than 2^44 elements"},
     {norm_of_number, CADRE_ESHAPE, "rownorm: needs at least one axis"},
     {norm_of_labels, CADRE_EDTYPE, "rownorm: needs f32, not i32"},
     {negative_eps, CADRE_EINVALID, "rownorm: eps must be a finite number, at least 0"},

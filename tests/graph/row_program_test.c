@@ -306,19 +306,19 @@ Test(row_program, gives_a_variable_rows_and_names_them_by_positions)
 Test(row_program, of_a_table_has_rows_for_the_keys_that_are_looked_up)
 {
     cadre_program_t *p = cadre_program_new("model");
-    cadre_node_t t = cadre_op_table(p, "t", 512);
+    cadre_node_t t = cadre_op_table(p, "t", 8192);
     cadre_op_minimize(p, loss_of(p, cadre_op_take(p, t, ids(p, "i"))));
     cadre_row_program_t *rows = rows_of(&p);
     cr_assert_eq(rows->variables[0], 0);
     cr_assert_eq(rows->sets.rows[0], INT64_C(1) << 31);
     cr_assert_eq(rows->program->nodes[rows->program->variables[0].node].shape.extents[1].factor,
-                 512);
+                 8192);
     cadre_row_program_destroy(&rows);
 
     p = cadre_program_new("model");
-    cr_assert_eq(cadre_op_table(p, "t", 513).id, 0);
+    cr_assert_eq(cadre_op_table(p, "t", 8193).id, 0);
     cr_assert_eq(cadre_program_finish(p), CADRE_EINVALID);
-    cr_assert_str_eq(cadre_error_text(), "table: rows of 513 numbers, not 1 to 512");
+    cr_assert_str_eq(cadre_error_text(), "table: rows of 8193 numbers, not 1 to 8192");
     cadre_program_destroy(&p);
 }
 

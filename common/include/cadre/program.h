@@ -40,7 +40,7 @@
  * Limits, beyond which the program has failed with CADRE_ETOOLARGE and a text that names the limit:
  * 65,536 nodes, those of gradients included, 4,096 variables, 4,096 constants of 1 MiB together, 64
  * arguments, 64 results, 8 symbols of 31 characters, 16 scopes deep, 8 MiB encoded; 32 inputs of
- * one operation; a dimension's factor of 2^40.
+ * one operation; a dimension's factor of 2^44.
  *
  * Owner:   whoever called cadre_program_new, until it hands the program over.
  * Thread:  one thread at a time while building; a finished program never changes and may be read by
@@ -117,7 +117,7 @@ CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cad
 CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape,
                                     int rank);
 
-/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 512, by key: the ids that
+/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 8,192, by key: the ids that
  * a program looks up in it are from 0 to 2,147,483,647, and a key without a row has the first
  * values that its table gives it. It can only be looked up, as docs/programs.md says, and pushed
  * to; a closure of a program that does anything else with it fails with CADRE_EINVALID. */

@@ -23,7 +23,7 @@ enum {
     CADRE_LAYER_IDS_MAX = 1 << 24,   /* ids of an embedding: rows hold them as f32, exact so far */
     CADRE_LAYER_FACTORS = 8,         /* of a factorization machine that does not say */
     CADRE_LAYER_FIELDS_MAX = 64,     /* columns of ids that share a table */
-    CADRE_LAYER_TABLE_UNITS = 512,   /* most numbers of a row that cadre_op_table has */
+    CADRE_LAYER_TABLE_UNITS = 8192,  /* most numbers of a row that cadre_op_table has */
     CADRE_LAYER_AXES_MAX = 3,        /* axes of a row after a reshape, without the batch */
     CADRE_LAYER_NAME_SIZE = 32,      /* bytes of a name, with the NUL that ends it */
     CADRE_LAYER_FROM_MAX = 32,       /* inputs of one layer */
