@@ -12,6 +12,45 @@
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 
+/* Fails unless workers could take the description: a bad one need not be sent to be refused. */
+static int
+check_description(const char *name, const char *description)
+{
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    if (!description) {
+        return cadre_fail(CADRE_EINVALID, "dataset %s: there is no description", name ? name : "");
+    }
+    if (cadre_data_spec_decode(description, strlen(description), &spec) == 0) {
+        return 0;
+    }
+    static const char prefix[] = "dataset: ";
+    cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
+    const bool has_prefix = strncmp(text, prefix, sizeof(prefix) - 1) == 0;
+    return cadre_fail(CADRE_EINVALID, "dataset %s: %s", name ? name : "",
+                      has_prefix ? text + sizeof(prefix) - 1 : text);
+}
+
+/* Under the lock: the wait for a dataset has failed. A description stays, for a call that waits for
+ * it again; rows of the program's memory are given up, but kept for workers that ask for more of
+ * them. */
+static int
+stop_waiting(cadre_dataset_t *self, int status)
+{
+    const cadre_data_answer_t *answer = self->answer_count > 0 ? &self->answers[0] : NULL;
+    if (answer && answer->status < 0) {
+        cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
+        cadre_fail(status, "%s; a worker says: %s", text, answer->text);
+    }
+    status = cadre_fail_within(status, "dataset %s", self->name);
+    if (self->rows.count > 0) {
+        cadre_worker_admission_give_up(self, status);
+        self->name[0] = '\0';
+    } else {
+        self->unclaimed = true;
+    }
+    return status;
+}
+
 /* Under the lock: waits until it is decided which rows the dataset has, or that no worker can open
  * it. In the latter case its name becomes free for another try. */
 static int
@@ -22,14 +61,13 @@ await_opened(cadre_dataset_t *self, int64_t deadline_ms)
         int status = cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms,
                                                          "a worker to open the data", &since_ms);
         if (status < 0) {
-            return status;
+            return stop_waiting(self, status);
         }
     }
 
     if (self->status < 0) {
         int status = cadre_fail(self->status, "dataset %s: %s", self->name, self->text);
-        self->name[0] = '\0';
-        cadre_catalogue_drop_rows(&self->coordinator->core.catalogue, self);
+        cadre_catalogue_release_dataset(&self->coordinator->core.catalogue, self);
         return status;
     }
 
@@ -56,15 +94,48 @@ open_added(cadre_coordinator_t *self, cadre_dataset_t *dataset, int64_t deadline
     return 0;
 }
 
+/* Under the lock: returns the dataset of this name that an earlier call has not waited for to the
+ * end, if it is to be opened by the same description and has not failed; otherwise such a dataset
+ * makes room for another of its name. NULL: there is none. */
+static cadre_dataset_t *
+take_up(cadre_coordinator_t *self, const char *name, const char *description)
+{
+    cadre_dataset_t *dataset = name ? cadre_catalogue_dataset(&self->core.catalogue, name) : NULL;
+    if (!dataset || !dataset->unclaimed) {
+        return NULL;
+    }
+    const bool has_failed = dataset->opened && dataset->status < 0;
+    if (!has_failed && strcmp(dataset->description, description) == 0) {
+        dataset->unclaimed = false;
+        return dataset;
+    }
+    if (dataset->opened && !has_failed) {
+        return NULL; /* workers have it, and it is listed: it keeps its name */
+    }
+    if (!dataset->opened) {
+        cadre_worker_admission_give_up(dataset, CADRE_ETIMEOUT);
+    }
+    dataset->unclaimed = false;
+    cadre_catalogue_release_dataset(&self->core.catalogue, dataset);
+    return NULL;
+}
+
 /* Opens a dataset on the workers. */
 int
 cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *description,
                    int64_t timeout_ms, cadre_dataset_t **out)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
-    cadre_dataset_t *dataset = NULL;
+    int status = check_description(name, description);
+    if (status < 0) {
+        return status;
+    }
+
     cadre_gate_lock(self->gate);
-    int status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
+    cadre_dataset_t *dataset = take_up(self, name, description);
+    if (!dataset) {
+        status = cadre_catalogue_add_dataset(&self->core.catalogue, name, description, &dataset);
+    }
     status = status < 0 ? status : open_added(self, dataset, deadline_ms, out);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
@@ -154,6 +225,7 @@ cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name, const cad
 
     cadre_dataset_t *dataset = NULL;
     cadre_gate_lock(self->gate);
+    (void)take_up(self, name, ""); /* rows of memory have no description: it only makes room */
     status = cadre_catalogue_add_memory_dataset(&self->core.catalogue, name, &rows, &dataset);
     status = status < 0 ? status : open_added(self, dataset, deadline_ms, out);
     cadre_gate_unlock_and_wake(self->gate);

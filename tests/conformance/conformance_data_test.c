@@ -1,11 +1,15 @@
 /* Epochs and evaluations: ids D1, D2, D4, D6 and D7 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include <cadre/catalogue.h>
+
 #include "common/base/limits.h"
 #include "common/base/memory.h"
+#include "tests/conformance/rows.h"
 #include "tests/conformance/stage.h"
 
 TestSuite(conformance_data, .timeout = 240);
@@ -116,6 +120,71 @@ BOTH_SIZES(conformance_data, D7_rows_that_are_streamed_count_once_although_worke
         stage_expect_visits(visits, VISIT_ROWS, TIMES * (epoch + 1));
     }
     stage_expect_applied(&stage, closures);
+    stage_close(&stage);
+}
+
+Test(conformance_data, D7_a_bad_description_is_refused_at_once_and_leaves_its_name_free)
+{
+    static const struct {
+        const char *description;
+        const char *words;
+    } bad[] = {{"{\"format\": \"nope\", \"path\": \"x\"}", "dataset rows: key \"format\""},
+               {"{\"format\": \"csv\", \"path\": \"x\", \"skip\": 1}", "\"skip\""},
+               {"no object", "dataset rows"}};
+    stage_t stage;
+    size_t count = 9;
+    cadre_dataset_t *dataset = NULL;
+    stage_open(&stage, 1, 1);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP); /* it is not asked */
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        FAILS(cadre_dataset_open(stage.coordinator, "rows", bad[i].description, -1, &dataset),
+              CADRE_EINVALID, bad[i].words);
+    }
+    FAILS(cadre_dataset_open(stage.coordinator, "rows", NULL, -1, &dataset), CADRE_EINVALID,
+          "rows");
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGCONT);
+    OK(cadre_dataset_list(stage.coordinator, NULL, &count));
+    cr_expect_eq(count, 0);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    stage_open_rows(&stage, path, "rows");
+    stage_close(&stage);
+}
+
+Test(conformance_data, D7_after_a_timeout_the_same_call_goes_on_and_another_takes_the_name)
+{
+    enum { SOON_MS = 300 };
+    stage_t stage;
+    size_t count = 9;
+    cadre_dataset_t *dataset = NULL;
+    cadre_dataset_t *other = NULL;
+    stage_open(&stage, 1, 1);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    const char *missing = "{\"format\": \"csv\", \"path\": \"/nowhere/at/all.csv\"}";
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP);
+    FAILS(rows_open(stage.coordinator, path, "late", SOON_MS, &dataset), CADRE_ETIMEOUT, "late");
+    OK(cadre_dataset_list(stage.coordinator, NULL, &count));
+    cr_expect_eq(count, 0);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGCONT);
+    OK(rows_open(stage.coordinator, path, "late", LOCAL_WAIT_MS, &dataset));
+    FAILS(rows_open(stage.coordinator, path, "late", SOON_MS, &other), CADRE_EEXISTS, "late");
+
+    /* what a worker has said is in the text; it is decided later, in case that others can */
+    FAILS(cadre_dataset_open(stage.coordinator, "rows", missing, 2000, &other), CADRE_ETIMEOUT,
+          "a worker says: /nowhere/at/all.csv");
+    other = stage_open_rows(&stage, path, "rows");
+    cr_expect_eq(cadre_dataset_info(other).rows, VISIT_ROWS);
+
+    const float x_of[4] = {1, 2, 3, 4};
+    const int32_t y_of[2] = {0, 1};
+    const cadre_tensor_t x = cadre_tensor_view(CADRE_F32, x_of, (const int64_t[]){2, 2}, 2);
+    const cadre_tensor_t y = cadre_tensor_view(CADRE_I32, y_of, (const int64_t[]){2}, 1);
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGSTOP);
+    FAILS(cadre_dataset_from_memory(stage.coordinator, "small", &x, &y, SOON_MS, &other),
+          CADRE_ETIMEOUT, "small");
+    local_cluster_signal(&stage.cluster, LOCAL_WORKER, 0, SIGCONT);
+    OK(cadre_dataset_from_memory(stage.coordinator, "small", &x, &y, LOCAL_WAIT_MS, &other));
+    OK(cadre_dataset_list(stage.coordinator, NULL, &count));
+    cr_expect_eq(count, 3);
     stage_close(&stage);
 }
 

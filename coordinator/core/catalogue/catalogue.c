@@ -481,7 +481,10 @@ int
 cadre_variable_check_dense(const cadre_variable_t *variable)
 {
     return variable->table
-               ? cadre_fail(CADRE_EINVALID, "variable %s is a table: its rows are found by key",
+               ? cadre_fail(CADRE_EINVALID,
+                            "variable %s is a table: the job's own program reads its rows by key "
+                            "(cadre_variable_read_keys), and `cadre checkpoint export` writes "
+                            "those of a checkpoint",
                             variable->name)
                : 0;
 }
@@ -583,6 +586,25 @@ cadre_catalogue_remove_resource(cadre_catalogue_t *self, uint32_t id)
     cadre_closure_destroy(&resource->call);
 }
 
+cadre_dataset_t *
+cadre_catalogue_dataset(const cadre_catalogue_t *self, const char *name)
+{
+    for (uint32_t i = 0; i < self->dataset_count; i++) {
+        if (strcmp(self->datasets[i]->name, name) == 0) {
+            return self->datasets[i];
+        }
+    }
+    return NULL;
+}
+
+void
+cadre_catalogue_release_dataset(const cadre_catalogue_t *self, cadre_dataset_t *dataset)
+{
+    cadre_assert(self->datasets[dataset->id - 1] == dataset);
+    dataset->name[0] = '\0';
+    cadre_row_chunks_fini(&dataset->rows);
+}
+
 /* Adds a dataset that has a name and nothing else. A name can be added once. */
 static int
 add_named_dataset(cadre_catalogue_t *self, const char *name, cadre_dataset_t **out)
@@ -591,10 +613,8 @@ add_named_dataset(cadre_catalogue_t *self, const char *name, cadre_dataset_t **o
     if (status < 0) {
         return status;
     }
-    for (uint32_t i = 0; i < self->dataset_count; i++) {
-        if (strcmp(self->datasets[i]->name, name) == 0) {
-            return cadre_fail(CADRE_EEXISTS, "a dataset called %s exists already", name);
-        }
+    if (cadre_catalogue_dataset(self, name)) {
+        return cadre_fail(CADRE_EEXISTS, "a dataset called %s exists already", name);
     }
 
     cadre_dataset_t *dataset = cadre_calloc(1, sizeof(*dataset));
@@ -643,14 +663,6 @@ uint64_t
 cadre_dataset_pieces(const cadre_dataset_t *self)
 {
     return (self->rows.count + CADRE_MEMORY_PIECE_CHUNKS - 1) / CADRE_MEMORY_PIECE_CHUNKS;
-}
-
-/* Frees the rows of a dataset from memory that no worker could take. */
-void
-cadre_catalogue_drop_rows(const cadre_catalogue_t *self, cadre_dataset_t *dataset)
-{
-    cadre_assert(self->datasets[dataset->id - 1] == dataset);
-    cadre_row_chunks_fini(&dataset->rows);
 }
 
 /* Adds a resource, which each worker builds by running the closure *call_p; takes that closure,

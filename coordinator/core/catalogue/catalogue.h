@@ -97,6 +97,10 @@ struct cadre_dataset {
     cadre_dataset_info_t info;
     uint64_t hash;
 
+    /* The call that opens it has ended before it was decided, and no caller has the dataset:
+     * another may take it up. Written by the API. */
+    bool unclaimed;
+
     /* The epoch whose batches are being handed out; written by the API. */
     uint64_t order;
     int64_t next;
@@ -214,6 +218,12 @@ int cadre_catalogue_check_names(const cadre_catalogue_t *self, const cadre_closu
 void cadre_catalogue_remove_function(cadre_catalogue_t *self, uint32_t id);
 void cadre_catalogue_remove_resource(cadre_catalogue_t *self, uint32_t id);
 
+/* Returns the dataset of this name; NULL when there is none. */
+cadre_dataset_t *cadre_catalogue_dataset(const cadre_catalogue_t *self, const char *name);
+
+/* Frees the name of a dataset that could not be opened, and its rows of the program's memory. */
+void cadre_catalogue_release_dataset(const cadre_catalogue_t *self, cadre_dataset_t *dataset);
+
 int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const char *description,
                                 cadre_dataset_t **dataset);
 
@@ -225,9 +235,6 @@ int cadre_catalogue_add_memory_dataset(cadre_catalogue_t *self, const char *name
 /* Returns how many pieces the rows of the program's memory travel in; 0 of a dataset with a
  * file. */
 uint64_t cadre_dataset_pieces(const cadre_dataset_t *self);
-
-/* Drops the rows of a dataset from memory that no worker could take. */
-void cadre_catalogue_drop_rows(const cadre_catalogue_t *self, cadre_dataset_t *dataset);
 
 /* Adds a resource that `call` builds, which is taken on success. CADRE_EINVALID for a bad name,
  * CADRE_EEXISTS, CADRE_EFULL. */

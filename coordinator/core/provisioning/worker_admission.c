@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
@@ -279,6 +280,15 @@ give_data_up(cadre_worker_admission_t *self, cadre_dataset_t *dataset)
     dataset->status = dataset->answers[0].status;
     snprintf(dataset->text, sizeof(dataset->text), "%s", dataset->answers[0].text);
     cadre_effects_note_progress(self->links.effects);
+}
+
+void
+cadre_worker_admission_give_up(cadre_dataset_t *dataset, int status)
+{
+    cadre_assert(!dataset->opened);
+    dataset->opened = true;
+    dataset->status = status;
+    snprintf(dataset->text, sizeof(dataset->text), "nobody waits for it any more");
 }
 
 /* Returns whether the worker is connected and not about to leave. */

@@ -82,6 +82,10 @@ void cadre_worker_admission_on_lost(cadre_worker_admission_t *self, const cadre_
  * whether there is such a worker. */
 bool cadre_worker_admission_chase(cadre_worker_admission_t *self);
 
+/* Marks a dataset as failed about which nothing was decided, since no caller waits for it any more.
+ * Workers that open it all the same keep its rows until the job ends. */
+void cadre_worker_admission_give_up(cadre_dataset_t *dataset, int status);
+
 /* Decides which rows of a dataset are the job's, where it is time to. Called every turn. */
 void cadre_worker_admission_tick(cadre_worker_admission_t *self);
 

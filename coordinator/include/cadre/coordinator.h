@@ -184,10 +184,15 @@ typedef struct {
  * no worker that has the rows is left, closures that read the dataset fail as this call does, with
  * CADRE_EDATA where the workers that are there have other rows.
  *
- * CADRE_EINVALID: a bad name or description.
+ * Workers go on after CADRE_ETIMEOUT, and a dataset that they could open is in cadre_dataset_list.
+ * The same call again takes it up where it is; a call with another description takes its name,
+ * unless it is open by then.
+ *
+ * CADRE_EINVALID: a bad name or description; the text names the key. Nothing was sent.
  * CADRE_EEXISTS: the name is in use.
  * CADRE_EDATA, CADRE_ENOTFOUND: for 5 s no worker that is there could open the dataset; the text
- *   names file and line. */
+ *   names file and line.
+ * CADRE_ETIMEOUT: it is not decided yet; the text has what a worker that could not open it said. */
 CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
                                  const char *description, int64_t timeout_ms,
                                  cadre_dataset_t **dataset);
@@ -205,7 +210,8 @@ CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
  * The coordinator sends every worker all rows, 4 MiB at a time, also one that joins later, and
  * keeps them until it is closed. So they are bounded: 256 MiB of features and labels. What is
  * larger goes into a file, or into several datasets. A job that resumes makes the dataset again.
- * Waits, and fails later, as cadre_dataset_open.
+ * Waits, and fails later, as cadre_dataset_open; but after CADRE_ETIMEOUT it is given up, and its
+ * name is free.
  *
  * CADRE_EINVALID: a bad name, or another dtype or shape.
  * CADRE_EDATA: a number that is not finite, or a label that is no class; the text names the row.
