@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/slot/id_origin.h"
 
 /* Returns whether the program pushes to a variable. */
 static bool
@@ -99,8 +100,12 @@ list_ids(cadre_row_lookups_t *self, const cadre_slot_run_t *run)
     }
     for (int i = 0; i < sets->lookup_count; i++) {
         const int set = sets->lookups[i].set;
-        int status = cadre_id_list_add(&self->lists[set], &sets->lookups[i], ids_of(self, run, i),
-                                       sets->rows[set], &self->firsts[i]);
+        const cadre_tensor_t *ids = ids_of(self, run, i);
+        int status = cadre_id_list_add(&self->lists[set], &sets->lookups[i], ids, sets->rows[set],
+                                       &self->firsts[i]);
+        if (status < 0 && self->made->sources[i].argument < 0) {
+            cadre_id_origin_explain(run, &sets->lookups[i], ids, sets->rows[set], status);
+        }
         if (status < 0) {
             return cadre_fail_within(status, "%s", cadre_program_name(run->program));
         }
