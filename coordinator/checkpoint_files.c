@@ -128,6 +128,15 @@ read_kind(cadre_checkpoint_reader_t *reader, const char *variable, const char *s
     if (status < 0) {
         return status;
     }
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+    if (cadre_manifest_find(manifest, variable)->table) {
+        return cadre_fail(CADRE_EINVALID,
+                          "variable %s of checkpoint %" PRIu64 " is a table, whose rows are found "
+                          "by key: `cadre checkpoint export` writes all of them, "
+                          "cadre_checkpoint_restore_values puts them back into a running job, "
+                          "where cadre_variable_read_keys reads them",
+                          variable, manifest->id);
+    }
     status = cadre_tensor_init(value, like.dtype, like.shape, like.rank);
     if (status < 0) {
         return status;

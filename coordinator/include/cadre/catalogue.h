@@ -87,8 +87,11 @@ CADRE_API void cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, si
 /* Reads the values of a variable from a checkpoint into `value`, as cadre_variable_read does; the
  * variable need not exist any more. With `slot` that slot of its optimizer is read instead, such as
  * "momentum" or "velocity" of adam, which has the variable's shape. Each file read from is verified
- * first. To take values back into a running job there is cadre_checkpoint_restore_values.
+ * first. To take values back into a running job there is cadre_checkpoint_restore_values. The rows
+ * of a table (<cadre/table.h>) are read by key, so not by this call: `cadre checkpoint export`
+ * writes all that a checkpoint holds, and those of the running job gives cadre_variable_read_keys.
  *
+ * CADRE_EINVALID: a bad name, or the variable is a table in the checkpoint.
  * CADRE_ESTATE: the job has no checkpoint directory.
  * CADRE_ENOTFOUND: there is no such checkpoint, or it has no such variable or slot.
  * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */

@@ -115,7 +115,8 @@ CADRE_API int cadre_client_variables(cadre_client_t *self, int64_t timeout_ms,
  * calls of several threads follow each other.
  *
  * CADRE_ENOTFOUND: the job has no such variable, or dropped it meanwhile.
- * CADRE_EINVALID: the variable is a table.
+ * CADRE_EINVALID: the variable is a table, whose rows a client does not read: the job's own program
+ *   does (cadre_variable_read_keys), and `cadre checkpoint export` writes those of a checkpoint.
  * CADRE_ETOOLARGE: a partition has more than 128 MiB. */
 CADRE_API int cadre_client_read(cadre_client_t *self, const char *name, cadre_tensor_t *value,
                                 int64_t timeout_ms);
