@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <cadre/catalogue.h>
+#include <cadre/inspection.h>
 #include <cadre/table.h>
 
 #include "common/base/memory.h"
@@ -311,5 +312,118 @@ Test(conformance_tables, gets_back_the_values_of_rows_that_a_checkpoint_holds)
         }
         expect_rows(&self);
     }
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, is_not_read_from_a_checkpoint_as_a_whole)
+{
+    job_t self;
+    uint64_t saved = 0;
+    cadre_tensor_t value = {.data = NULL};
+    local_cluster_options_t options = options_of(1, CADRE_ASYNC);
+    job_open(&self, &options);
+    schedule_some(&self, 0, 1);
+    OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, &saved));
+    FAILS(cadre_checkpoint_read(self.cluster.coordinator, saved, "users", NULL, &value),
+          CADRE_EINVALID, "users of checkpoint 1 is a table");
+    FAILS(cadre_checkpoint_read(self.cluster.coordinator, saved, "users", "momentum", &value),
+          CADRE_EINVALID, "cadre checkpoint export");
+    cr_expect_null(value.data);
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, an_id_that_is_none_is_named_as_it_was_read)
+{
+    job_t self;
+    float x_of[IDS] = {0};
+    cadre_function_t *function = NULL;
+    local_cluster_options_t options = options_of(1, CADRE_ASYNC);
+    job_open(&self, &options);
+    cadre_program_t *p = cadre_program_new("floats");
+    const cadre_dim_t dims[] = {cadre_dim(IDS / 2), cadre_dim(2)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_op_result(p, "rows", cadre_op_embedding(p, cadre_op_table(p, "users", WIDTH), x));
+    OK(cadre_function_register(self.cluster.coordinator, &p, &function));
+    x_of[7] = 2.5F;
+    const cadre_tensor_t tensor = {
+        .dtype = CADRE_F32, .rank = 2, .shape = {IDS / 2, 2}, .data = x_of};
+    const cadre_argument_t argument = {"x", &tensor};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    OK(cadre_coordinator_schedule(self.cluster.coordinator, function, &call, LOCAL_WAIT_MS, NULL));
+    FAILS(cadre_coordinator_join(self.cluster.coordinator, LOCAL_WAIT_MS), CADRE_EDATA,
+          "argument x has 2.5 (row 3, column 1, from 0)");
+    local_cluster_close(&self.cluster);
+}
+
+/* --- by hand --- */
+
+/* (row - 1)^2 of the rows of ids, whose gradient depends on what the rows are. */
+static cadre_program_t *
+new_lookup(void)
+{
+    cadre_program_t *p = cadre_program_new("lookup");
+    const cadre_dim_t dims[] = {cadre_dim(IDS)};
+    cadre_node_t ids = cadre_op_arg(p, "ids", CADRE_I32, dims, 1);
+    cadre_node_t rows = cadre_op_take(p, cadre_op_table(p, "users", WIDTH), ids);
+    cadre_node_t squares = cadre_op_square(p, cadre_op_sub(p, rows, cadre_op_const_f32(p, 1)));
+    cadre_op_minimize(p, cadre_op_sum_all(p, squares));
+    cadre_op_result(p, "rows", rows);
+    return p;
+}
+
+/* Runs the lookup by hand and then on a worker, which sees the same rows, and changes them by the
+ * gradients that were seen by hand. */
+Test(conformance_tables, T7_a_program_is_evaluated_with_the_rows_that_its_ids_name)
+{
+    job_t self;
+    int32_t ids[IDS];
+    size_t count = 0;
+    cadre_function_t *function = NULL;
+    cadre_future_t *future = NULL;
+    cadre_inspection_t *inspection = NULL;
+    cadre_table_counts_t before;
+    cadre_table_counts_t counts;
+    cadre_tensor_t rows = {0};
+    cadre_tensor_t old = {0};
+    cadre_tensor_t changed = {0};
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    job_open(&self, &options);
+    schedule_some(&self, 0, 3);
+    for (int i = 0; i < IDS; i++) {
+        ids[i] = (i * 7 + 90) % (KEYS + 9); /* some without a row */
+    }
+    const cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {IDS}, .data = ids};
+    const cadre_argument_t argument = {"ids", &tensor};
+    cadre_inspection_options_t given = cadre_inspection_options();
+    given.tensors = &argument;
+    given.tensor_count = 1;
+    given.coordinator = self.cluster.coordinator;
+    cadre_program_t *p = new_lookup();
+    OK(cadre_variable_read_counts(self.table, &before, LOCAL_WAIT_MS));
+    OK(cadre_program_evaluate(p, &given, &inspection));
+    OK(cadre_variable_read_counts(self.table, &counts, LOCAL_WAIT_MS));
+    cr_expect_eq(counts.rows, before.rows, "evaluating makes no row");
+
+    const uint64_t *keys = cadre_inspection_keys(inspection, "users", &count);
+    OK(cadre_variable_read_keys(self.table, keys, count, &old, LOCAL_WAIT_MS));
+    OK(cadre_function_register(self.cluster.coordinator, &p, &function));
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    OK(cadre_coordinator_schedule(self.cluster.coordinator, function, &call, LOCAL_WAIT_MS,
+                                  &future));
+    OK(cadre_future_fetch(future, "rows", &rows, LOCAL_WAIT_MS));
+    const cadre_tensor_t *seen = cadre_inspection_result(inspection, "rows");
+    cr_expect_eq(memcmp(rows.data, seen->data, cadre_tensor_size_bytes(seen)), 0);
+
+    OK(cadre_variable_read_keys(self.table, keys, count, &changed, LOCAL_WAIT_MS));
+    const float *gradient = cadre_inspection_gradient(inspection, "users")->data;
+    for (size_t i = 0; i < count * WIDTH; i++) {
+        const float wanted = ((const float *)old.data)[i] - rate * gradient[i];
+        cr_expect_eq(((const float *)changed.data)[i], wanted, "number %zu", i);
+    }
+    cadre_tensor_fini(&rows);
+    cadre_tensor_fini(&old);
+    cadre_tensor_fini(&changed);
+    cadre_future_destroy(&future);
+    cadre_inspection_destroy(&inspection);
     local_cluster_close(&self.cluster);
 }

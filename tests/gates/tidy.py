@@ -106,7 +106,8 @@ BELOW = {
     "coordinator/local": "base system net ps worker/include worker/core worker/slot worker/device worker",
     "coordinator": "base system spec wire keys net http checkpoint coordinator/include coordinator/core coordinator/local"
                    + rooms(CORE_ROOMS),
-    "coordinator/api": "base checkpoint system tensor spec graph worker/device coordinator/include coordinator/core coordinator"
+    "coordinator/api": "base checkpoint system tensor spec graph worker/device worker/slot coordinator/include "
+                       "coordinator/core coordinator"
                        + rooms(CORE_ROOMS),
     "coordinator/client": "base system tensor wire keys net coordinator/include coordinator",
     "coordinator/cli/terminal": "base system coordinator/include",

@@ -41,7 +41,8 @@ typedef struct {
     const cadre_argument_t *tensors;
     size_t tensor_count;
 
-    /* Values of variables of the program, f32, by name. Names that it does not have are ignored. */
+    /* Values of variables of the program, f32, by name. Names that it does not have are ignored.
+     * The value of a table is [rows, dim] with any number of rows: row i is that of key i. */
     const cadre_argument_t *variables;
     size_t variable_count;
 
@@ -76,11 +77,17 @@ cadre_inspection_options(void)
  * coordinator are read in f32; a worker would see them rounded to their wire type. The arithmetic
  * is that of a worker on the CPU, and gives the same bits.
  *
- * CADRE_EINVALID: an argument is missing, or one of `nodes` is no node of the program.
+ * Of a table (<cadre/table.h>) the rows are read that the program looks up, and no row comes to be
+ * by it: a key without one has its first values. A table as a whole, and what is computed of it
+ * row by row, has no value: only what a lookup gives can be among `nodes`.
+ *
+ * CADRE_EINVALID: an argument is missing, one of `nodes` is no node of the program, or a table is
+ *   not only looked up.
  * CADRE_ENOTFOUND: a variable is neither given nor found at the coordinator.
  * CADRE_ESHAPE, CADRE_EDTYPE: an argument or a variable is of another shape or type than the
  *   program says; the text names program and argument.
- * CADRE_EDATA: a label or index is out of range; the text names the operation.
+ * CADRE_EDATA: a label or index is out of range, the text names the operation; or a given value of
+ *   a table has no row for a key.
  * CADRE_EUNAVAILABLE: OpenBLAS is not installed.
  * Also fails as cadre_program_finish and cadre_variable_read do. */
 CADRE_API int cadre_program_evaluate(cadre_program_t *program,
@@ -98,9 +105,16 @@ CADRE_API const cadre_tensor_t *cadre_inspection_result(const cadre_inspection_t
                                                         const char *name);
 
 /* Returns the gradient that the program would push to `variable`, of the dtype and the shape of the
- * variable; NULL when it pushes none. The tensor lives as long as the inspection. */
+ * variable; NULL when it pushes none. That of a table is [keys, dim]: row i belongs to key i of
+ * cadre_inspection_keys. The tensor lives as long as the inspection. */
 CADRE_API const cadre_tensor_t *cadre_inspection_gradient(const cadre_inspection_t *self,
                                                           const char *variable);
+
+/* Returns the keys that the program looked up in `table`, ascending and each once, `*count` of them
+ * (NULL: not asked for); NULL when the program has no table of that name. They live as long as the
+ * inspection. */
+CADRE_API const uint64_t *cadre_inspection_keys(const cadre_inspection_t *self, const char *table,
+                                                size_t *count);
 
 /* Destroys an inspection and nulls the pointer; NULL or a pointer to NULL does nothing. */
 CADRE_API void cadre_inspection_destroy(cadre_inspection_t **self_p);

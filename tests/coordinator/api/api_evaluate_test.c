@@ -254,3 +254,163 @@ Test(api_evaluate, computes_as_a_worker_and_leaves_the_callers_float_mode)
     cadre_inspection_destroy(&inspection);
     cadre_program_destroy(&p);
 }
+
+/* --- tables --- */
+
+enum { KEYS = 5, IDS = 4, DIM = 2 };
+
+static const float rows_of[KEYS][DIM] = {{0, 1}, {10, 11}, {20, 21}, {30, 31}, {40, 41}};
+
+/* loss = sum((row - 1)^2) over the rows of ids[4] in a table, and of another table that is looked
+ * up by computed ids; pushes to the first. */
+typedef struct {
+    cadre_program_t *program;
+    cadre_node_t table;
+    cadre_node_t rows;
+    cadre_node_t others;
+} lookup_t;
+
+static lookup_t
+new_lookup(void)
+{
+    lookup_t self = {.program = cadre_program_new("lookup")};
+    cadre_program_t *p = self.program;
+    const cadre_dim_t dims[] = {cadre_dim(IDS)};
+    cadre_node_t ids = cadre_op_arg(p, "ids", CADRE_I32, dims, 1);
+    self.table = cadre_op_table(p, "users", DIM);
+    self.rows = cadre_op_take(p, self.table, ids);
+    cadre_node_t more = cadre_op_cast(
+        p, cadre_op_add(p, cadre_op_cast(p, ids, CADRE_F32), cadre_op_const_f32(p, 1)), CADRE_I32);
+    self.others = cadre_op_take(p, cadre_op_table(p, "items", DIM), more);
+    cadre_node_t loss = cadre_op_sum_all(
+        p, cadre_op_square(p, cadre_op_sub(p, self.rows, cadre_op_const_f32(p, 1))));
+    cadre_op_minimize(p, loss);
+    cadre_op_result(p, "loss", loss);
+    return self;
+}
+
+/* Evaluates the lookup of ids with so many rows given. */
+static int
+look_up(const lookup_t *self, const int32_t ids[IDS], int64_t rows, const cadre_node_t *nodes,
+        size_t node_count, cadre_inspection_t **out)
+{
+    cadre_tensor_t given = cadre_tensor_view(CADRE_F32, rows_of, (const int64_t[]){rows, DIM}, 2);
+    cadre_tensor_t argument = cadre_tensor_view(CADRE_I32, ids, (const int64_t[]){IDS}, 1);
+    const cadre_argument_t variables[] = {{"users", &given}, {"items", &given}};
+    cadre_inspection_options_t options = cadre_inspection_options();
+    options.tensors = &(const cadre_argument_t){"ids", &argument};
+    options.tensor_count = 1;
+    options.variables = variables;
+    options.variable_count = 2;
+    options.nodes = nodes;
+    options.node_count = node_count;
+    return cadre_program_evaluate(self->program, &options, out);
+}
+
+Test(api_evaluate, looks_rows_of_tables_up_in_values_that_are_given)
+{
+    lookup_t lookup = new_lookup();
+    cadre_inspection_t *inspection = NULL;
+    const cadre_node_t nodes[] = {lookup.rows, lookup.others};
+    const int32_t ids[] = {3, 0, 3, 2};
+    cr_assert_eq(look_up(&lookup, ids, KEYS, nodes, 2, &inspection), 0, "%s", cadre_error_text());
+    expect_values(cadre_inspection_node(inspection, lookup.rows),
+                  (const float[]){30, 31, 0, 1, 30, 31, 20, 21}, (int64_t)IDS * DIM);
+    expect_values(cadre_inspection_node(inspection, lookup.others),
+                  (const float[]){40, 41, 10, 11, 40, 41, 30, 31}, (int64_t)IDS * DIM);
+
+    size_t count = 0;
+    const uint64_t *keys = cadre_inspection_keys(inspection, "users", &count);
+    cr_assert_eq(count, 3);
+    cr_expect_eq(memcmp(keys, (const uint64_t[]){0, 2, 3}, 3 * sizeof(*keys)), 0);
+    const cadre_tensor_t *gradient = cadre_inspection_gradient(inspection, "users");
+    cr_assert_not_null(gradient);
+    cr_expect_eq(gradient->shape[0], 3);
+    expect_values(gradient, (const float[]){-2, 0, 38, 40, 116, 120}, 3 * DIM);
+    keys = cadre_inspection_keys(inspection, "items", NULL);
+    cr_expect_eq(memcmp(keys, (const uint64_t[]){1, 3, 4}, 3 * sizeof(*keys)), 0);
+    cr_expect_null(cadre_inspection_keys(inspection, "loss", &count));
+    cadre_inspection_destroy(&inspection);
+    cadre_program_destroy(&lookup.program);
+}
+
+Test(api_evaluate, names_what_is_wrong_with_a_table)
+{
+    lookup_t lookup = new_lookup();
+    const int32_t ids[] = {3, 0, 3, 2};
+    const int32_t negative[] = {3, 0, -3, 2};
+    static const struct {
+        int64_t rows;
+        int status;
+        const char *words;
+    } bad[] = {
+        {3, CADRE_EDATA, "key 3 of table users has no row: 3 rows were given"},
+        {4, CADRE_EDATA, "key 4 of table items has no row"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_expect_eq(look_up(&lookup, ids, bad[i].rows, NULL, 0, NULL), bad[i].status);
+        cr_expect(strstr(cadre_error_text(), bad[i].words), "%s", cadre_error_text());
+    }
+    cr_expect_eq(look_up(&lookup, negative, KEYS, NULL, 0, NULL), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "lookup: take: index -3 at 2"), "%s", cadre_error_text());
+    cr_expect_eq(look_up(&lookup, ids, KEYS, &lookup.table, 1, NULL), CADRE_EINVALID);
+    cr_expect(strstr(cadre_error_text(), "table users can only be looked up"), "%s",
+              cadre_error_text());
+
+    cadre_tensor_t flat = cadre_tensor_view(CADRE_F32, rows_of, (const int64_t[]){DIM}, 1);
+    cadre_tensor_t argument = cadre_tensor_view(CADRE_I32, ids, (const int64_t[]){IDS}, 1);
+    const cadre_argument_t variables[] = {{"users", &flat}, {"items", &flat}};
+    cadre_inspection_options_t options = cadre_inspection_options();
+    options.tensors = &(const cadre_argument_t){"ids", &argument};
+    options.tensor_count = 1;
+    cr_expect_eq(cadre_program_evaluate(lookup.program, &options, NULL), CADRE_ENOTFOUND);
+    options.variables = variables;
+    options.variable_count = 2;
+    cr_expect_eq(cadre_program_evaluate(lookup.program, &options, NULL), CADRE_ESHAPE);
+    cr_expect(strstr(cadre_error_text(), "table users is [2], not [rows,2]"), "%s",
+              cadre_error_text());
+    cadre_program_destroy(&lookup.program);
+}
+
+/* What a program makes of a number that is no id says nothing of the number. */
+Test(api_evaluate, names_the_number_that_is_no_id)
+{
+    static const struct {
+        float x;
+        const char *words;
+    } bad[] = {{2.5F, "argument x has 2.5 (row 1, column 2, from 0)"},
+               {-3, "argument x has -3 (row 1, column 2, from 0)"},
+               {1e11F, "argument x has 99999997952 (row 1, column 2, from 0)"}};
+    cadre_program_t *p = cadre_program_new("lookup");
+    const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(COLUMNS)};
+    const cadre_dim_t more[] = {cadre_dim_symbol("B")};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t wide = cadre_op_arg(p, "wide", CADRE_I64, more, 1);
+    cadre_node_t table = cadre_op_table(p, "users", DIM);
+    cadre_op_result(p, "rows", cadre_op_embedding(p, table, x));
+    cadre_op_result(p, "more", cadre_op_take(p, table, wide));
+    float numbers[ROWS][COLUMNS] = {{0}};
+    int64_t ids[ROWS] = {0, 0};
+    cadre_tensor_t given = cadre_tensor_view(CADRE_F32, rows_of, (const int64_t[]){KEYS, DIM}, 2);
+    cadre_tensor_t numbers_of =
+        cadre_tensor_view(CADRE_F32, numbers, (const int64_t[]){ROWS, COLUMNS}, 2);
+    cadre_tensor_t wide_of = cadre_tensor_view(CADRE_I64, ids, (const int64_t[]){ROWS}, 1);
+    const cadre_argument_t arguments[] = {{"x", &numbers_of}, {"wide", &wide_of}};
+    cadre_inspection_options_t options = cadre_inspection_options();
+    options.tensors = arguments;
+    options.tensor_count = 2;
+    options.variables = &(const cadre_argument_t){"users", &given};
+    options.variable_count = 1;
+    cr_expect_eq(cadre_program_evaluate(p, &options, NULL), 0, "%s", cadre_error_text());
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        numbers[1][2] = bad[i].x;
+        cr_expect_eq(cadre_program_evaluate(p, &options, NULL), CADRE_EDATA);
+        cr_expect(strstr(cadre_error_text(), bad[i].words), "%s", cadre_error_text());
+    }
+    numbers[1][2] = 0;
+    ids[1] = INT64_C(1) << 40;
+    cr_expect_eq(cadre_program_evaluate(p, &options, NULL), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "argument wide has 1099511627776 (row 1, column 0"), "%s",
+              cadre_error_text());
+    cadre_program_destroy(&p);
+}
