@@ -117,8 +117,8 @@ CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cad
 CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape,
                                     int rank);
 
-/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 8,192, by key: the ids that
- * a program looks up in it are from 0 to 2,147,483,647, and a key without a row has the first
+/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 8,192, by key: the ids
+ * that a program looks up in it are from 0 to 2,147,483,647, and a key without a row has the first
  * values that its table gives it. It can only be looked up, as docs/programs.md says, and pushed
  * to; a closure of a program that does anything else with it fails with CADRE_EINVALID. */
 CADRE_API cadre_node_t cadre_op_table(cadre_program_t *self, const char *name, int64_t dim);
