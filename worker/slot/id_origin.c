@@ -188,12 +188,12 @@ cadre_id_origin_explain(const cadre_slot_run_t *run, const cadre_row_lookup_t *l
     cadre_auto(cadre_free) char *text = cadre_strdup(cadre_error_text());
     cadre_auto(cadre_free) int64_t *sizes =
         cadre_calloc((size_t)cadre_program_symbol_count(run->program) + 1, sizeof(*sizes));
+    const int count = cadre_program_argument_count(run->program); /* a run for ids gives none */
     const int64_t bad = first_bad(lookup, ids, rows);
     int argument = 0;
     int64_t at = 0;
     if (bad == cadre_tensor_count(ids) ||
-        cadre_program_bind(run->program, run->arguments, run->argument_count, CADRE_F32, sizes) <
-            0 ||
+        cadre_program_bind(run->program, run->arguments, count, CADRE_F32, sizes) < 0 ||
         !cadre_id_origin_find(run->program, sizes, lookup->index, bad, &argument, &at)) {
         return cadre_fail(status, "%s", text);
     }
