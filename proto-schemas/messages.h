@@ -489,13 +489,17 @@
  * some of their rows, (variable, partition, first, count) each: `count` rows of the variable from
  * number `first` on, all in that partition; or, with first UINT64_MAX, the rows whose numbers, u64
  * little-endian, are the next `count` in the payload, one chunk for all records. Of a table these
- * are keys, in any order and as often as wanted. */
+ * are keys, in any order and as often as wanted. held: of each record the newest version of which
+ * the asker holds a row; none where it holds no row of any. Then a second chunk has for each listed
+ * row, u16 little-endian, 0 where it is not held, else 1 plus how many versions it is older than
+ * that. */
 #define CADRE_PULL_FIELDS(F)                                                       \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  average,     1)                                                        \
     F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)                                  \
-    F(U64,  slot,        CADRE_OPTIMIZER_SLOTS_MAX)
+    F(U64,  slot,        CADRE_OPTIMIZER_SLOTS_MAX)                                \
+    F(U64S, held,        CADRE_ROW_PARTS_MAX)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
  * current version. window: how many bytes of PUSHes the asker may have unanswered without a
@@ -503,14 +507,16 @@
  * A worker gets values in the variable's wire dtype, the coordinator in its dtype;
  * chunk k holds the same elements in both. Of rows: a pair for each record, the rows one after the
  * other, cut as a partition of so many rows. steps: of a slot, how many updates the optimizer of
- * each partition has made; else none. */
+ * each partition has made; else none. unchanged: none, or a bit for each listed row of the PULL, row
+ * n being bit n % 64 of item n / 64: 1 where it is now what the asker holds, and does not follow. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  window,      UINT32_MAX)                                               \
-    F(U64S, steps,       CADRE_PARTITIONS_PER_UPDATE_MAX)
+    F(U64S, steps,       CADRE_PARTITIONS_PER_UPDATE_MAX)                          \
+    F(U64S, unchanged,   CADRE_ROWS_MAX / 64)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
  * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not
@@ -659,14 +665,15 @@
 #define CADRE_PS_COUNTERS(C)                                                       \
     C(applied) C(duplicate) C(refused) C(malformed) C(pulls) C(unchanged)          \
     C(pull_bytes) C(push_bytes) C(staleness_sum) C(staleness_max) C(assigned)      \
-    C(compensated) C(uncompensated) C(rows_pulled) C(rows_pushed)
+    C(compensated) C(uncompensated) C(rows_pulled) C(rows_pushed) C(rows_unchanged)
 /* Of one part of a table: rows and size_bytes are of now, the others only grow. */
 #define CADRE_TABLE_COUNTERS(C)                                                    \
     C(rows) C(size_bytes) C(steps) C(created) C(evicted) C(expired) C(unadmitted)
 #define CADRE_WORKER_COUNTERS(C)                                                   \
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
     C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \
-    C(values_found) C(values_missed) C(rows_pulled) C(rows_pushed)
+    C(values_found) C(values_missed) C(rows_pulled) C(rows_pushed)                 \
+    C(rows_held) C(rows_unchanged)
 /* clang-format on */
 
 #endif

@@ -48,7 +48,33 @@ cadre_row_list_init(cadre_row_list_t *self, const cadre_u64s_t *rows,
     }
     *self = (cadre_row_list_t){.parts = parts,
                                .ids = has_ids ? cadre_chunk_data(message->chunks[0]) : NULL,
-                               .id_chunks = has_ids ? 1 : 0};
+                               .id_chunks = has_ids ? 1 : 0,
+                               .listed = listed};
+    return 0;
+}
+
+int
+cadre_row_list_read_held(cadre_row_list_t *self, const cadre_u64s_t *held,
+                         const cadre_message_t *message)
+{
+    if (held->count == 0) {
+        return 0;
+    }
+    if (held->count != self->parts.count) {
+        return cadre_fail(CADRE_EMALFORMED, "%zu versions of held rows for %zu lists of rows",
+                          held->count, self->parts.count);
+    }
+    const bool has_ages = message->chunk_count > self->id_chunks;
+    const size_t size_bytes =
+        has_ages ? cadre_chunk_size_bytes(message->chunks[self->id_chunks]) : 0;
+    if (size_bytes != self->listed * sizeof(uint16_t)) {
+        return cadre_fail(CADRE_EMALFORMED, "%zu bytes about held rows for %zu rows", size_bytes,
+                          self->listed);
+    }
+    if (has_ages) {
+        self->newest = held->items;
+        self->ages = cadre_chunk_data(message->chunks[self->id_chunks]);
+    }
     return 0;
 }
 
@@ -59,7 +85,8 @@ cadre_row_list_next(cadre_row_list_t *self, cadre_part_rows_t *out)
     if (self->next == self->parts.count) {
         return false;
     }
-    const cadre_row_part_t *part = &self->parts.items[self->next++];
+    const size_t at = self->next++;
+    const cadre_row_part_t *part = &self->parts.items[at];
     const bool is_listed = part->first == CADRE_ROWS_LISTED;
     *out = (cadre_part_rows_t){.variable = part->variable,
                                .partition = part->partition,
@@ -68,6 +95,11 @@ cadre_row_list_next(cadre_row_list_t *self, cadre_part_rows_t *out)
                                .count = (size_t)part->count};
     if (is_listed) {
         self->ids += part->count * sizeof(uint64_t);
+    }
+    if (is_listed && self->ages) {
+        out->newest = self->newest[at];
+        out->ages = self->ages;
+        self->ages += part->count * sizeof(uint16_t);
     }
     return true;
 }
@@ -80,4 +112,15 @@ cadre_part_rows_at(const cadre_part_rows_t *self, size_t k)
         memcpy(&id, self->ids + k * sizeof(id), sizeof(id));
     }
     return id;
+}
+
+uint64_t
+cadre_part_rows_held(const cadre_part_rows_t *self, size_t k)
+{
+    if (!self->ages) {
+        return 0;
+    }
+    const uint8_t *at = self->ages + k * sizeof(uint16_t);
+    const uint64_t age = at[0] | (uint64_t)at[1] << 8;
+    return age > 0 && age - 1 <= self->newest ? self->newest - (age - 1) + 1 : 0;
 }

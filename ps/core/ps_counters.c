@@ -42,6 +42,12 @@ cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes, ui
 }
 
 void
+cadre_ps_counters_note_unchanged(cadre_ps_counters_t *self, uint64_t rows)
+{
+    self->items[CADRE_PS_COUNTER_rows_unchanged] += rows;
+}
+
+void
 cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state)
 {
 #define TAKE_OVER(name) self->items[CADRE_PS_COUNTER_##name] = state->name;

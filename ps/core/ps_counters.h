@@ -34,6 +34,9 @@ void cadre_ps_counters_note_late(cadre_ps_counters_t *self, bool is_compensated)
 /* Counts the bytes of an answer to a PULL, and its rows where it was asked for some. */
 void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_bytes, uint64_t rows);
 
+/* Counts rows that the asker held as they are. */
+void cadre_ps_counters_note_unchanged(cadre_ps_counters_t *self, uint64_t rows);
+
 /* Sets the counters to those that a checkpoint holds in `state`. */
 void cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state);
 

@@ -8,6 +8,7 @@
 #include "common/wire/codec.h"
 #include "common/wire/record_list.h"
 #include "ps/core/intake.h"
+#include "ps/core/pull_answer.h"
 #include "ps/core/row_gradient.h"
 #include "ps/core/shard_loads.h"
 #include "ps/core/shard_pull.h"
@@ -603,69 +604,26 @@ window_of(const cadre_shard_t *self, const question_t *question)
     return question->from->role == CADRE_ROLE_WORKER ? cadre_intake_window(self->intake) : 0;
 }
 
-/* Puts what a PULL asks for into `answer`: references to whole partitions, or copies of rows.
- * Writes to `pulled` the version and the number of chunks of each of the `count` partitions. */
-static int
-take_values(cadre_shard_t *self, const question_t *question, cadre_message_t *answer,
-            cadre_pulled_part_t *pulled, size_t *count)
-{
-    const cadre_message_t *message = question->message;
-    const cadre_pull_message_t *pull = &message->pull;
-    const cadre_pulled_t what = what_is_pulled(question);
-    cadre_named_parts_t named = {.count = 0};
-    int status = check_fence(self, message, pull->generation);
-    if (status < 0) {
-        return status;
-    }
-    if (pull->rows.count > 0) {
-        status = cadre_shard_rows_pull(self->parts, message, what, &self->counters, answer, pulled);
-        *count = status < 0 ? 0 : cadre_row_part_list_view(&pull->rows).count;
-        return status;
-    }
-
-    status = cadre_shard_pull_prepare(self->parts, &pull->partitions, what, &named);
-    if (status < 0) {
-        return status;
-    }
-    cadre_shard_pull_answer(&named, what, &self->counters, answer, pulled);
-    *count = named.count;
-    return 0;
-}
-
-/* Writes the optimizer's steps of the partitions that a PULL of a slot names to `steps`; an empty
- * list for a PULL of anything else, or of rows. */
-static cadre_u64s_t
-steps_of(const cadre_shard_t *self, const cadre_pull_message_t *pull, size_t count, uint64_t *steps)
-{
-    if (pull->slot == 0 || pull->rows.count > 0) {
-        return (cadre_u64s_t){NULL, 0};
-    }
-    const cadre_part_list_t asked = cadre_part_list_view(&pull->partitions);
-    for (size_t i = 0; i < count; i++) {
-        const cadre_shard_part_t *part = NULL;
-        (void)cadre_shard_parts_find(self->parts, asked.items[i].variable, asked.items[i].partition,
-                                     &part);
-        steps[i] = cadre_partition_steps(part->partition);
-    }
-    return (cadre_u64s_t){steps, count};
-}
-
 /* Answers a PULL: with the values that the asker does not have yet, or with why there are none. */
 static void
 pull(cadre_shard_t *self, const question_t *question)
 {
-    cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
-    uint64_t steps[CADRE_PARTITIONS_PER_UPDATE_MAX];
-    size_t count = 0;
+    const cadre_message_t *message = question->message;
+    cadre_pull_answer_t told = {.count = 0};
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
-    int status = take_values(self, question, &answer, pulled, &count);
+    int status = check_fence(self, message, message->pull.generation);
+    if (status == 0) {
+        status = cadre_pull_answer_take(&told, self->parts, message, what_is_pulled(question),
+                                        &self->counters, &answer);
+    }
     answer.values =
         (cadre_values_message_t){.status = (uint64_t)-status,
                                  .text = status < 0 ? cadre_error_text() : "",
                                  .generation = self->generation,
-                                 .partitions = cadre_pulled_part_list(pulled, count),
+                                 .partitions = cadre_pulled_part_list(told.pulled, told.count),
                                  .window = window_of(self, question),
-                                 .steps = steps_of(self, &question->message->pull, count, steps)};
+                                 .steps = {told.steps, told.step_count},
+                                 .unchanged = {told.unchanged, told.unchanged_words}};
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
     send(question, &answer);
 }

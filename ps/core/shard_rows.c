@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
 #include "common/tensor/dtype.h"
@@ -24,6 +25,15 @@ check_ids(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
     }
     return 0;
 }
+
+/* How far the answer to a PULL is. */
+typedef struct {
+    cadre_pulled_rows_t *pulled;
+    size_t parts;
+    size_t rows;
+    size_t listed;    /* those whose ids the PULL lists */
+    size_t unchanged; /* those that do not follow */
+} answered_t;
 
 /* Finds the part of a record, and checks that what is pulled is there. */
 static int
@@ -119,34 +129,75 @@ copy_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_p
     return 0;
 }
 
-/* Adds the rows of one record to the answer. */
+/* Adds chunks for `count` rows of a part to the answer, cut by *layout, which it computes. */
 static int
-add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
-         cadre_message_t *answer, cadre_pulled_part_t *pulled)
+add_chunks(const cadre_shard_part_t *part, size_t count, cadre_pulled_t what,
+           cadre_message_t *answer, cadre_chunk_layout_t *layout)
 {
     const cadre_partition_spec_t *spec = &part->spec;
-    const cadre_dtype_t dtype = what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype;
-    cadre_chunk_layout_t layout;
-    int status = cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part));
+    int status = cadre_chunk_layout_init(layout, count, row_size_bytes(part));
     if (status < 0) {
         return status;
     }
     if (what.kind == CADRE_PULLED_WIRE) {
-        layout = cadre_chunk_layout_convert(&layout, cadre_dtype_size(spec->dtype),
-                                            cadre_dtype_size(spec->wire));
+        *layout = cadre_chunk_layout_convert(layout, cadre_dtype_size(spec->dtype),
+                                             cadre_dtype_size(spec->wire));
     }
+    for (size_t k = 0; k < layout->count; k++) {
+        cadre_message_add_chunk(answer, cadre_chunk_new(cadre_chunk_layout_size(layout, k)));
+    }
+    return 0;
+}
 
+/* Adds those rows of one record of a table to the answer that the asker does not hold as they are
+ * now, and notes which do not follow. */
+static int
+add_table_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
+               cadre_message_t *answer, answered_t *answered)
+{
+    const cadre_partition_spec_t *spec = &part->spec;
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys =
+        cadre_shard_tables_keys(part, rows, answered->pulled->unchanged, answered->listed);
     const size_t first = answer->chunk_count;
-    for (size_t k = 0; k < layout.count; k++) {
-        cadre_message_add_chunk(answer, cadre_chunk_new(cadre_chunk_layout_size(&layout, k)));
+    cadre_chunk_layout_t layout;
+    int status = add_chunks(part, keys.count, what, answer, &layout);
+    if (status < 0) {
+        return status;
     }
-    *pulled = (cadre_pulled_part_t){.version = cadre_shard_part_version(part),
-                                    .chunk_count = layout.count};
-    if (part->table) {
-        status = cadre_shard_tables_pull(part, rows, dtype, answer->chunks + first);
-        return status < 0 ? cadre_shard_part_fail(part, status) : 0;
+    answered->unchanged += rows->count - keys.count;
+    status = cadre_shard_tables_pull(part, &keys,
+                                     what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype,
+                                     answer->chunks + first);
+    return status < 0 ? cadre_shard_part_fail(part, status) : 0;
+}
+
+/* Adds rows of one record of a dense variable to the answer. */
+static int
+add_dense_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
+               cadre_message_t *answer)
+{
+    const size_t first = answer->chunk_count;
+    cadre_chunk_layout_t layout;
+    int status = add_chunks(part, rows->count, what, answer, &layout);
+    return status < 0 ? status : copy_rows(part, rows, what, &layout, answer->chunks + first);
+}
+
+/* Adds the rows of one record to the answer. */
+static int
+add_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, cadre_pulled_t what,
+         cadre_message_t *answer, answered_t *answered)
+{
+    const size_t first = answer->chunk_count;
+    int status = part->table ? add_table_rows(part, rows, what, answer, answered)
+                             : add_dense_rows(part, rows, what, answer);
+    if (status < 0) {
+        return status;
     }
-    return copy_rows(part, rows, what, &layout, answer->chunks + first);
+    answered->pulled->parts[answered->parts++] = (cadre_pulled_part_t){
+        .version = cadre_shard_part_version(part), .chunk_count = answer->chunk_count - first};
+    answered->rows += rows->count;
+    answered->listed += rows->ids ? rows->count : 0;
+    return 0;
 }
 
 /* Drops the chunks of an answer that cannot be given. */
@@ -162,11 +213,15 @@ drop_chunks(cadre_message_t *answer)
 int
 cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
                       cadre_pulled_t what, cadre_ps_counters_t *counters, cadre_message_t *answer,
-                      cadre_pulled_part_t *pulled)
+                      cadre_pulled_rows_t *pulled)
 {
     cadre_row_list_t list;
     cadre_part_rows_t rows;
     int status = cadre_row_list_init(&list, &message->pull.rows, message);
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_row_list_read_held(&list, &message->pull.held, message);
     if (status < 0) {
         return status;
     }
@@ -175,12 +230,11 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
         return status;
     }
 
-    uint64_t count = 0;
+    answered_t answered = {.pulled = pulled};
     while (cadre_row_list_next(&list, &rows)) {
         const cadre_shard_part_t *part = NULL;
         (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);
-        count += rows.count;
-        status = add_rows(part, &rows, what, answer, pulled++);
+        status = add_rows(part, &rows, what, answer, &answered);
         if (status < 0) {
             drop_chunks(answer);
             return status;
@@ -190,7 +244,9 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
     for (size_t k = 0; k < answer->chunk_count; k++) {
         size_bytes += cadre_chunk_size_bytes(answer->chunks[k]);
     }
-    cadre_ps_counters_note_pulled(counters, size_bytes, count);
+    pulled->words = answered.unchanged > 0 ? (list.listed + 63) / 64 : 0;
+    cadre_ps_counters_note_pulled(counters, size_bytes, answered.rows - answered.unchanged);
+    cadre_ps_counters_note_unchanged(counters, answered.unchanged);
     return 0;
 }
 

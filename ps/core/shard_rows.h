@@ -15,15 +15,22 @@
 #include "common/wire/row_list.h"
 #include "ps/core/shard_pull.h"
 
-/* Adds the rows that the PULL `message` names to `answer`, and writes to `pulled` [the records of
- * the message] the version and the number of chunks of each. Changes nothing when it fails: as
- * cadre_row_list_init, with CADRE_ENOTFOUND for an unknown partition, with CADRE_EINVALID for a row
- * that is not in its partition and for a partition without average, with CADRE_ETOOLARGE for
- * several rows of more than CADRE_ROWS_SIZE_MAX bytes together, with CADRE_ENOTFINITE when a value
- * does not fit the wire dtype. */
+/* What VALUES says of the rows of a PULL. */
+typedef struct {
+    cadre_pulled_part_t *parts; /* [the records of the PULL]: version and number of chunks */
+    uint64_t *unchanged;        /* [CADRE_ROWS_MAX / 64], zeroed: bits of the rows left out */
+    size_t words;               /* how many of these the PULL has rows for; 0: none is left out */
+} cadre_pulled_rows_t;
+
+/* Adds the rows that the PULL `message` names to `answer`, without rows of tables of which the
+ * asker holds the present values, and writes the arrays of `pulled`. Changes nothing but these when
+ * it fails: as cadre_row_list_init and cadre_row_list_read_held, with CADRE_ENOTFOUND for an unknown
+ * partition, with CADRE_EINVALID for a row that is not in its partition and for a partition without
+ * average, with CADRE_ETOOLARGE for several rows of more than CADRE_ROWS_SIZE_MAX bytes together,
+ * with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
 int cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
                           cadre_pulled_t what, cadre_ps_counters_t *counters,
-                          cadre_message_t *answer, cadre_pulled_part_t *pulled);
+                          cadre_message_t *answer, cadre_pulled_rows_t *pulled);
 
 /* Returns the bytes, in the wire dtype, of the rows that a PULL names; unknown parts count as 0,
  * and so do all of a list that is malformed. */

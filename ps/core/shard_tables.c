@@ -12,32 +12,27 @@
 
 enum { IDS_PER_CHUNK = CADRE_CHUNK_SIZE_MAX / sizeof(uint64_t) };
 
-/* Keys as an array of u64: those of a message where they are aligned, else a copy. */
-typedef struct {
-    const uint64_t *items;
-    uint64_t *copy;
-} keys_t;
-
-static void
-keys_fini(keys_t *self)
+void
+cadre_table_keys_fini(cadre_table_keys_t *self)
 {
     free(self->copy);
 }
 
-/* Returns the keys in `bytes`, which are borrowed. */
-static keys_t
+/* Returns the keys in `bytes`, which are borrowed: as they are where they are aligned, else a
+ * copy. */
+static cadre_table_keys_t
 keys_in(const void *bytes, size_t count)
 {
     if ((uintptr_t)bytes % sizeof(uint64_t) == 0) {
-        return (keys_t){.items = bytes};
+        return (cadre_table_keys_t){.items = bytes, .count = count};
     }
     uint64_t *copy = cadre_calloc(count, sizeof(*copy));
     memcpy(copy, bytes, count * sizeof(*copy));
-    return (keys_t){.items = copy, .copy = copy};
+    return (cadre_table_keys_t){.items = copy, .count = count, .copy = copy};
 }
 
 /* Returns the keys of a gradient. */
-static keys_t
+static cadre_table_keys_t
 keys_of(const cadre_row_gradient_t *gradient)
 {
     if (gradient->count <= IDS_PER_CHUNK) {
@@ -50,7 +45,7 @@ keys_of(const cadre_row_gradient_t *gradient)
         memcpy(copy + first, cadre_chunk_data(gradient->chunks[first / IDS_PER_CHUNK]),
                here * sizeof(*copy));
     }
-    return (keys_t){.items = copy, .copy = copy};
+    return (cadre_table_keys_t){.items = copy, .count = gradient->count, .copy = copy};
 }
 
 /* Returns how `count` rows of `dim` numbers are cut: as f32, with the sizes that the chunks have in
@@ -79,17 +74,49 @@ update_of(uint32_t dim, size_t count, const uint64_t *keys, cadre_chunk_t *const
 
 /* --- pull --- */
 
+/* Copies the keys whose values have changed, and sets the bits of the others. */
+static cadre_table_keys_t
+keys_without(const cadre_table_keys_t *keys, const bool *unchanged, uint64_t *bits, size_t first)
+{
+    cadre_table_keys_t changed = {.copy = cadre_calloc(keys->count, sizeof(uint64_t))};
+    for (size_t i = 0; i < keys->count; i++) {
+        changed.copy[changed.count] = keys->items[i];
+        changed.count += !unchanged[i];
+        bits[(first + i) / 64] |= (uint64_t)unchanged[i] << (first + i) % 64;
+    }
+    changed.items = changed.copy;
+    return changed;
+}
+
+cadre_table_keys_t
+cadre_shard_tables_keys(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
+                        uint64_t *unchanged, size_t first)
+{
+    cadre_table_keys_t keys = keys_in(rows->ids, rows->count);
+    if (!rows->ages) {
+        return keys;
+    }
+    cadre_auto(cadre_free) uint64_t *held = cadre_calloc(rows->count, sizeof(*held));
+    cadre_auto(cadre_free) bool *same = cadre_calloc(rows->count, sizeof(*same));
+    for (size_t i = 0; i < rows->count; i++) {
+        held[i] = cadre_part_rows_held(rows, i);
+    }
+    cadre_table_find_unchanged(part->table, rows->count, keys.items, held, same);
+    cadre_table_keys_t changed = keys_without(&keys, same, unchanged, first);
+    cadre_table_keys_fini(&keys);
+    return changed;
+}
+
 int
-cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
+cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
                         cadre_dtype_t dtype, cadre_chunk_t *const *chunks)
 {
-    cadre_auto(keys_fini) keys_t keys = keys_in(rows->ids, rows->count);
     const uint32_t dim = part->spec.table.dim;
     const size_t chunk_rows =
-        layout_of(dim, rows->count, dtype).stride_bytes / dim / cadre_dtype_size(dtype);
-    for (size_t first = 0; first < rows->count; first += chunk_rows) {
-        const size_t here = cadre_min_u64(rows->count - first, chunk_rows);
-        int status = cadre_table_pull(part->table, dtype, here, keys.items + first,
+        layout_of(dim, keys->count, dtype).stride_bytes / dim / cadre_dtype_size(dtype);
+    for (size_t first = 0; first < keys->count; first += chunk_rows) {
+        const size_t here = cadre_min_u64(keys->count - first, chunk_rows);
+        int status = cadre_table_pull(part->table, dtype, here, keys->items + first,
                                       cadre_chunk_data(chunks[first / chunk_rows]));
         if (status < 0) {
             return status;
@@ -131,7 +158,7 @@ cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradien
         return status;
     }
 
-    cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
     const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
     return cadre_table_check(part->table, &update);
 }
@@ -143,7 +170,7 @@ cadre_shard_tables_growth(const cadre_shard_part_t *part, const cadre_row_gradie
     if (!exactly) {
         return cadre_table_growth(part->table, gradient->count, NULL);
     }
-    cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
     return cadre_table_growth(part->table, gradient->count, keys.items);
 }
 
@@ -151,7 +178,7 @@ void
 cadre_shard_tables_apply(cadre_table_t *table, const cadre_partition_spec_t *spec,
                          const cadre_row_gradient_t *gradient)
 {
-    cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
     const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
     cadre_table_push(table, &update);
 }
@@ -186,7 +213,7 @@ list_rows(const cadre_partition_spec_t *spec, const cadre_row_term_t *terms, siz
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
         const cadre_row_gradient_t *gradient = &terms[i].gradient;
-        cadre_auto(keys_fini) keys_t keys = keys_of(gradient);
+        cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
         const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
         for (size_t k = 0; k < update.count; k++) {
             const char *chunk = cadre_chunk_data(update.chunks[k / update.chunk_rows]);
@@ -262,7 +289,7 @@ int
 cadre_shard_tables_check_assign(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
                                 uint64_t *growth)
 {
-    cadre_auto(keys_fini) keys_t keys = keys_in(rows->ids, rows->count);
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_in(rows->ids, rows->count);
     const cadre_table_update_t update = {.count = rows->count, .keys = keys.items};
     int status = cadre_table_check_assign(part->table, &update);
     if (status < 0) {
@@ -276,7 +303,7 @@ void
 cadre_shard_tables_assign(cadre_table_t *table, cadre_assign_mode_t mode,
                           const cadre_part_rows_t *rows, cadre_chunk_t *const *chunks)
 {
-    cadre_auto(keys_fini) keys_t keys = keys_in(rows->ids, rows->count);
+    cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_in(rows->ids, rows->count);
     const cadre_table_update_t update =
         update_of(cadre_table_get_spec(table)->dim, rows->count, keys.items, chunks, CADRE_F32);
     cadre_table_assign(table, mode, &update);

@@ -14,9 +14,24 @@
 #include "ps/core/row_gradient.h"
 #include "ps/core/shard_parts.h"
 
-/* Copies the values of the keys of one record into `chunks`, cut as `count` rows of the table in
- * `dtype`, f32 or its wire dtype. Fails with CADRE_ENOTFINITE when a value does not fit it. */
-int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_part_rows_t *rows,
+/* The keys of one record of a PULL, without those of which the asker holds the present values. */
+typedef struct {
+    const uint64_t *items; /* [count] */
+    size_t count;
+    uint64_t *copy; /* of them, from malloc; NULL: they stand in the message */
+} cadre_table_keys_t;
+
+/* Gives the keys of one record, and sets in `unchanged` the bits, from bit `first` on, of those that
+ * it leaves out; the others are 0 already. The caller ends them with cadre_table_keys_fini. */
+cadre_table_keys_t cadre_shard_tables_keys(const cadre_shard_part_t *part,
+                                           const cadre_part_rows_t *rows, uint64_t *unchanged,
+                                           size_t first);
+
+void cadre_table_keys_fini(cadre_table_keys_t *self);
+
+/* Copies the values of some keys into `chunks`, cut as `count` rows of the table in `dtype`, f32 or
+ * its wire dtype. Fails with CADRE_ENOTFINITE when a value does not fit it. */
+int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
                             cadre_dtype_t dtype, cadre_chunk_t *const *chunks);
 
 /* Returns how many chunks gradients of `count` keys come in. Fails with CADRE_ETOOLARGE above

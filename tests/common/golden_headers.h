@@ -133,13 +133,14 @@
     G(RETIRE,                                                                                      \
       "9a013dcd03e8cf0123456789abcdefce00011170c408010000000000000001ccc9cdea62cd03ff")            \
     G(PULL,                                                                                        \
-      "9b0140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
+      "9c0140cd03e8cf0123456789abcdefce00011170c408010000000000000001c41807000000000000"           \
       "000000000000010000ffffffffffffffff01c41807000000000000000000000000010000ffffffff"           \
-      "ffffffff04")                                                                                \
+      "ffffffff04c41807000000000000000000000000010000ffffffffffffffff")                            \
     G(VALUES,                                                                                      \
-      "9c0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
+      "9d0141cd03e8cf0123456789abcdefce00011170c41001000000000000002c0100000000000001a4"           \
       "74657874cdea62c41807000000000000000000000000010000ffffffffffffffffceffffffffc418"           \
-      "07000000000000000000000000010000ffffffffffffffff")                                          \
+      "07000000000000000000000000010000ffffffffffffffffc4180700000000000000000000000001"           \
+      "0000ffffffffffffffff")                                                                      \
     G(PUSH,                                                                                        \
       "dc00100142cd03e8cf0123456789abcdefce00011170c40001ccc9cdea62c4180700000000000000"           \
       "0000000000010000ffffffffffffffffcfffffffffffffffe306cccecdea67cf000000012a05f208"           \

@@ -358,6 +358,24 @@ name_rows(target_t *self, const uint64_t *triples, size_t count, cadre_message_t
     }
 }
 
+/* Says of the rows of a PULL that the asker holds them, half of the time; mostly of all of them. */
+static void
+hold_rows(target_t *self, size_t count, cadre_message_t *message)
+{
+    static uint64_t newest[4];
+    uint16_t ages[4];
+    const unsigned how = fuzz_byte(&self->fuzz);
+    if (how & 1 || message->pull.rows.count == 0) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        newest[i] = fuzz_byte(&self->fuzz) % 8;
+        ages[i] = fuzz_byte(&self->fuzz) % 4;
+    }
+    message->pull.held = (cadre_u64s_t){newest, count - how / 8 % 16 / 15};
+    cadre_message_add_chunk(message, cadre_chunk_new_copy(ages, count * sizeof(*ages) - how / 128));
+}
+
 /* Adds as many numbers for each record of an ASSIGN of rows as it has rows of two f32, mostly. */
 static void
 add_rows(target_t *self, cadre_message_t *message)
@@ -416,6 +434,7 @@ correct(target_t *self, cadre_message_t *message)
         message->pull.generation = generation;
         message->pull.partitions = (cadre_u64s_t){triples, 3 * count};
         name_rows(self, triples, count, message, &message->pull.rows);
+        hold_rows(self, count, message);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
         message->push.generation = generation;
         message->push.partitions = (cadre_u64s_t){triples, 3 * count};

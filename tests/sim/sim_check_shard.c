@@ -695,20 +695,36 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     read->told[read->count++] = value->n;
 }
 
-/* Whether a chunk holds the rows of a table that were asked for, as they are now. */
+/* The rows of a table that VALUES brings. */
+typedef struct {
+    const cadre_u64s_t *unchanged; /* bits of rows that do not follow, */
+    size_t first;                  /* and the one of the first row */
+    cadre_chunk_t *const *chunks;
+    size_t chunk_count;
+} sent_rows_t;
+
+/* Whether the rows of a table that follow are as they are now. Whether a worker has the others as
+ * they are, sim_check_pulled finds out. */
 static bool
 keys_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows, const sim_value_t *value,
-          cadre_dtype_t dtype, const cadre_chunk_t *chunk)
+          cadre_dtype_t dtype, const sent_rows_t *sent)
 {
-    uint64_t keys[SIM_KEYS];
-    bool known =
-        rows->count <= SIM_KEYS &&
-        cadre_chunk_size_bytes(chunk) == rows->count * variable->dim * cadre_dtype_size(dtype);
-    for (size_t i = 0; known && i < rows->count; i++) {
-        keys[i] = cadre_part_rows_at(rows, i);
+    uint64_t keys[SIM_KEYS + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < rows->count && count < SIM_KEYS; i++) {
+        const size_t bit = sent->first + i;
+        const bool follows =
+            sent->unchanged->count == 0 || !(sent->unchanged->items[bit / 64] >> bit % 64 & 1);
+        keys[count] = cadre_part_rows_at(rows, i);
+        count += follows;
     }
-    return known && sim_table_are(variable, sim_value_rows(value), keys, rows->count, dtype,
-                                  cadre_chunk_data((cadre_chunk_t *)(uintptr_t)chunk));
+    if (rows->count > SIM_KEYS || sent->chunk_count != (count > 0)) {
+        return false;
+    }
+    return count == 0 || (cadre_chunk_size_bytes(sent->chunks[0]) ==
+                              count * variable->dim * cadre_dtype_size(dtype) &&
+                          sim_table_are(variable, sim_value_rows(value), keys, count, dtype,
+                                        cadre_chunk_data(sent->chunks[0])));
 }
 
 /* Checks an answer with rows: each is of the version that is told, and that is the shard's. */
@@ -719,6 +735,7 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
     cadre_row_list_t list;
     cadre_part_rows_t rows;
     size_t chunk = 0;
+    size_t listed = 0;
     cadre_assert(cadre_row_list_init(&list, &question->pull.rows, question) == 0);
     for (size_t i = 0; cadre_row_list_next(&list, &rows); i++) {
         const uint64_t asked[] = {rows.variable, rows.partition};
@@ -726,8 +743,12 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
         const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
         const cadre_dtype_t dtype = to_coordinator ? CADRE_F32 : variable->wire;
+        const sent_rows_t sent = {.unchanged = &answer->values.unchanged,
+                                  .first = listed,
+                                  .chunks = answer->chunks + chunk,
+                                  .chunk_count = got[1]};
         const bool right = variable->dim > 0
-                               ? keys_hold(variable, &rows, value, dtype, answer->chunks[chunk])
+                               ? keys_hold(variable, &rows, value, dtype, &sent)
                                : rows_hold(variable, &rows, answer->chunks + chunk, value->n);
         if (got[0] != value->version || !right) {
             sim_check_fail(self,
@@ -739,6 +760,7 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
             note_told(self, state, question, asked, value);
         }
         chunk += got[1];
+        listed += rows.ids ? rows.count : 0;
     }
 }
 

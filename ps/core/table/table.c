@@ -39,6 +39,9 @@ struct cadre_table {
     uint64_t seed_mix;
     uint64_t rows_max;
     cadre_table_figures_t figures;
+    uint64_t assigned; /* version of the last assignment, or of what was loaded: from then on every
+                          version is an update */
+    uint64_t removed;  /* version that removed a row last */
 
     /* For one call at a time: the row of each key, and copies of rows for the optimizer. */
     uint32_t *found;
@@ -298,6 +301,38 @@ cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const u
     return 0;
 }
 
+/* Returns whether a key had its present values at `version` already. Every version since then was
+ * an update, so a row that the last so many updates have not changed is the same; and so is a key
+ * that has no row, when none was removed. Steps of rows wrap: an old row may look young, and counts
+ * as changed. */
+static bool
+is_unchanged(const cadre_table_t *self, uint32_t row, uint64_t version)
+{
+    const cadre_table_figures_t *figures = &self->figures;
+    if (version < self->assigned || version > figures->version) {
+        return false;
+    }
+    if (row == CADRE_ROW_NONE) {
+        return version >= self->removed;
+    }
+    const uint32_t age = (uint32_t)figures->steps - cadre_row_pages_step(self->pages, row);
+    return age >= figures->version - version;
+}
+
+void
+cadre_table_find_unchanged(cadre_table_t *self, size_t count, const uint64_t *keys,
+                           const uint64_t *held, bool *unchanged)
+{
+    reserve_found(self, count);
+    cadre_row_index_find_all(self->index, count, keys, self->found);
+    for (size_t i = 0; i < count; i++) {
+        if (i + STEPS_AHEAD < count && self->found[i + STEPS_AHEAD] != CADRE_ROW_NONE) {
+            cadre_row_pages_prefetch_step(self->pages, self->found[i + STEPS_AHEAD]);
+        }
+        unchanged[i] = held[i] > 0 && is_unchanged(self, self->found[i], held[i] - 1);
+    }
+}
+
 /* --- updates as they come --- */
 
 static cadre_dtype_t
@@ -474,6 +509,7 @@ remove_row(cadre_table_t *self, uint32_t row)
 {
     cadre_row_index_remove(self->index, row);
     cadre_row_pages_remove(self->pages, row);
+    self->removed = self->figures.version;
 }
 
 /* Counts a sighting of a key without a row. Returns whether it is to get one. (A sketch may let two
@@ -649,7 +685,7 @@ cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                    const cadre_table_update_t *update)
 {
     const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
-    self->figures.version++;
+    self->assigned = ++self->figures.version;
     for (size_t first = 0, here = 0; first < update->count; first += here) {
         const unsigned char *piece = piece_of(self, update, first, &here);
         for (size_t i = 0; i < here; i++) {
@@ -788,6 +824,7 @@ cadre_table_load_begin(cadre_table_t *self, const cadre_table_snapshot_t *snapsh
         return status;
     }
     self->figures = snapshot->figures;
+    self->assigned = self->figures.version;
     cadre_row_index_reserve(self->index,
                             cadre_min_u64(snapshot->figures.rows, snapshot->rows.row_end));
     if (snapshot->sketch) {
@@ -881,6 +918,7 @@ cadre_table_adopt_counts(cadre_table_t *self, const cadre_stored_rows_t *stored,
         self->figures.steps = cadre_max_u64(self->figures.steps, figures->steps);
     }
     self->figures.version = cadre_max_u64(self->figures.version, figures->version);
+    self->assigned = self->figures.version;
 }
 
 uint64_t

@@ -90,6 +90,12 @@ bool cadre_table_has(const cadre_table_t *self, uint64_t key);
 int cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
                      void *values);
 
+/* Notes in `unchanged` which of `count` keys have the values that they had at a version of this
+ * table: `held` is of each that version plus 1, or 0, which is never unchanged. What was assigned
+ * to, and any key without a row once one was removed, may count as changed though it is not. */
+void cadre_table_find_unchanged(cadre_table_t *self, size_t count, const uint64_t *keys,
+                                const uint64_t *held, bool *unchanged);
+
 /* Checks an update. Fails with
  *
  * CADRE_EINVALID: keys do not ascend.
