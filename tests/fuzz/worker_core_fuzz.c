@@ -266,7 +266,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .slots = 1,
         .ahead = 1,
         .shard_timeout_ms = 3000,
-        .kept_values_max = 20000};
+        .kept_values_max = 20000,
+        .row_cache_bytes = 4096,
+        .row_cache_patient = true};
     target_t *self = cadre_calloc(1, sizeof(*self));
     self->fuzz.at = data;
     self->fuzz.end = data + size;

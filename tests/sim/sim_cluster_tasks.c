@@ -92,6 +92,7 @@ start_worker(sim_cluster_t *self, sim_place_t *place, const cadre_task_t *task)
                              .ahead = place->ahead,
                              .shard_timeout_ms = self->script.plan.shard_timeout_ms,
                              .kept_values_max = self->script.plan.kept_values_max,
+                             .row_cache_bytes = self->script.plan.row_cache_bytes,
                              .window = self->script.plan.window,
                              .push_part_size = self->script.plan.push_part_size,
                              .partitions_max = self->script.plan.partitions_max,

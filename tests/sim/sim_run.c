@@ -200,6 +200,7 @@ make_script(sim_cluster_t *self)
     sim_plan_t *plan = &self->script.plan;
     static const uint32_t fails[] = {0, 0, 20, 200};
     static const uint32_t chances[] = {0, 0, 500, 5000};
+    static const uint64_t row_caches[] = {0, 2000, 8000, 1 << 20};
     plan->big = draw(self, 0, 39) == 0;
     plan->jumps = draw(self, 0, 39) == 0;
     plan->operations = (uint32_t)draw(self, 5, plan->big ? 15 : 50);
@@ -229,6 +230,7 @@ make_script(sim_cluster_t *self)
     plan->futures = draw(self, 0, 2) > 0;
     plan->values_max = draw(self, 0, 5) ? 0 : draw(self, 6000, 60000);
     plan->kept_values_max = draw(self, 0, 1) ? 0 : draw(self, 5000, 40000);
+    plan->row_cache_bytes = row_caches[sim_swarm_draw(self->seed, "row cache", 0, 3)];
     draw_windows(self, plan);
     draw_step_bytes(self);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;

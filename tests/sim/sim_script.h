@@ -59,6 +59,7 @@ typedef struct {
     uint64_t values_max;       /* bytes of these: the queue's limit; 0: the default */
     uint64_t shard_timeout_ms; /* after which workers give closures back; 0: never */
     uint64_t kept_values_max;  /* and a worker\'s */
+    uint64_t row_cache_bytes;  /* of a worker; 0: it keeps no rows of tables */
     size_t window;             /* of its PUSHes; 0: the default */
     size_t push_part_size;     /* the same */
     size_t partitions_max;     /* the same */

@@ -36,6 +36,8 @@ sim_worker_start(sim_worker_t *self)
         .window = self->window,
         .push_part_size = self->push_part_size,
         .partitions_max = self->partitions_max,
+        .row_cache_bytes = self->row_cache_bytes,
+        .row_cache_patient = true,
         .observes = true,
         .registry = self->registry};
     self->core = cadre_worker_core_new(&options, self->network->now_ms);

@@ -32,6 +32,7 @@ typedef struct {
     uint32_t slot_count; /* those `ahead` included: it has no queue, all of them compute */
     uint32_t ahead;
     uint64_t shard_timeout_ms;
+    uint64_t row_cache_bytes; /* bytes of rows that it keeps; 0: none */
     uint64_t kept_values_max; /* bytes of results that it keeps for others; 0: the default */
     size_t window;            /* of PUSHes, before a ps tells one, */
     size_t push_part_size;    /* and how they are cut; 0: the default */

@@ -25,6 +25,7 @@ enum {
     FIXTURE_LEASE_MS = 10000,
     FIXTURE_SHARD_TIMEOUT_MS = 60000,
     FIXTURE_SHARDS_MAX = 20,
+    FIXTURE_ROW_CACHE_BYTES = 1 << 20,
 };
 
 typedef struct {
@@ -48,6 +49,7 @@ fixture_init_with(fixture_t *self, uint32_t slots, uint32_t ahead, const cadre_r
         .shards_max = FIXTURE_SHARDS_MAX,
         .shards_why = "RLIMIT_NOFILE is 80",
         .shard_timeout_ms = FIXTURE_SHARD_TIMEOUT_MS,
+        .row_cache_bytes = FIXTURE_ROW_CACHE_BYTES,
         .observes = true,
         .registry = registry};
     self->core = cadre_worker_core_new(&options, self->now_ms);

@@ -143,15 +143,25 @@ cadre_run_set_state(cadre_run_t *self, cadre_run_state_t state)
     self->state = state;
 }
 
+/* Drops the references of a part to its chunks. */
+static void
+drop_chunks(cadre_run_part_t *part)
+{
+    for (size_t k = 0; k < part->chunk_count; k++) {
+        cadre_chunk_unref(&part->chunks[k]);
+    }
+    free(part->chunks);
+    part->chunks = NULL;
+    part->chunk_count = 0;
+}
+
 /* Frees the parts (partitions with their chunks) of a pull or push that has ended. */
 void
 cadre_run_end_parts(cadre_run_t *self)
 {
     for (size_t i = 0; i < self->part_count; i++) {
-        for (size_t k = 0; k < self->parts[i].chunk_count; k++) {
-            cadre_chunk_unref(&self->parts[i].chunks[k]);
-        }
-        free(self->parts[i].chunks);
+        drop_chunks(&self->parts[i]);
+        free(self->parts[i].ages);
     }
     free(self->parts);
     self->parts = NULL;
@@ -502,6 +512,7 @@ void
 cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
                     cadre_chunk_t *const *chunks, size_t count)
 {
+    drop_chunks(self);
     self->version = version;
     self->generation = generation;
     self->chunks = cadre_calloc(count, sizeof(cadre_chunk_t *));
@@ -509,6 +520,28 @@ cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generatio
     for (size_t i = 0; i < count; i++) {
         self->chunks[i] = cadre_chunk_ref(chunks[i]);
     }
+}
+
+void
+cadre_run_part_hold(cadre_run_part_t *self, uint64_t generation, uint64_t newest, uint16_t **ages)
+{
+    const cadre_chunk_layout_t layout = cadre_run_part_layout(self);
+    cadre_assert(self->ids && !self->chunks);
+    self->generation = generation;
+    self->newest = newest;
+    self->ages = *ages;
+    *ages = NULL;
+    self->chunks = cadre_calloc(layout.count, sizeof(cadre_chunk_t *));
+    self->chunk_count = layout.count;
+    for (size_t k = 0; k < layout.count; k++) {
+        self->chunks[k] = cadre_chunk_new(cadre_chunk_layout_size(&layout, k));
+    }
+}
+
+void
+cadre_run_part_complete(cadre_run_part_t *self, uint64_t version)
+{
+    self->version = version;
 }
 
 void

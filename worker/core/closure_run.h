@@ -56,8 +56,12 @@ typedef struct {
     uint64_t version;       /* of the partition when it was pulled; of a push: the version that the
                             gradient was computed from */
     uint64_t generation;    /* of the shard when it was pulled */
-    cadre_chunk_t **chunks; /* the values that came, or the gradient that goes */
+    cadre_chunk_t **chunks; /* the values that came, or the gradient that goes; of rows some of
+                               which this worker holds: room for all, with these in it */
     size_t chunk_count;
+    uint64_t newest; /* the newest version of which the worker holds one of the rows */
+    uint16_t *ages;  /* [id_count]: 0 for a row that it does not hold, else 1 plus how many versions
+                        it is older than that; NULL: it holds none */
 } cadre_run_part_t;
 
 /* A pulled variable: the chunks of its partitions in order; joined they are the variable's values,
@@ -197,7 +201,15 @@ bool cadre_run_answered(cadre_run_t *self);
 /* Returns how the values or the gradient of a part are cut into chunks. */
 cadre_chunk_layout_t cadre_run_part_layout(const cadre_run_part_t *self);
 
-/* Fills a part of a pull, with references of its own. */
+/* Gives a part of a pull, which is some rows, room for all of them, into which the caller copies
+ * those that the worker holds; takes `ages`. */
+void cadre_run_part_hold(cadre_run_part_t *self, uint64_t generation, uint64_t newest,
+                         uint16_t **ages);
+
+/* Notes that the room of such a part has all rows, as of this version. */
+void cadre_run_part_complete(cadre_run_part_t *self, uint64_t version);
+
+/* Fills a part of a pull, with references of its own, in place of what it may have. */
 void cadre_run_part_fill(cadre_run_part_t *self, uint64_t version, uint64_t generation,
                          cadre_chunk_t *const *chunks, size_t count);
 

@@ -60,3 +60,43 @@ cadre_pull_cut_name_rows(const cadre_run_part_t *parts, const size_t *indexes, s
     cadre_message_add_chunk(message, ids);
     return records;
 }
+
+/* Writes numbers of two bytes, little-endian. */
+static void
+write_ages(unsigned char *to, const uint16_t *ages, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        *to++ = (unsigned char)ages[i];
+        *to++ = (unsigned char)(ages[i] >> 8);
+    }
+}
+
+uint64_t *
+cadre_pull_cut_name_held(const cadre_run_part_t *parts, const size_t *indexes, size_t count,
+                         cadre_message_t *message)
+{
+    size_t id_count = 0;
+    bool holds_any = false;
+    for (size_t i = 0; i < count; i++) {
+        id_count += parts[indexes[i]].id_count;
+        holds_any = holds_any || parts[indexes[i]].ages;
+    }
+    if (!holds_any) {
+        return NULL;
+    }
+
+    uint64_t *newest = cadre_calloc(count, sizeof(*newest));
+    cadre_chunk_t *chunk = cadre_chunk_new(id_count * sizeof(uint16_t));
+    unsigned char *at = cadre_chunk_data(chunk);
+    memset(at, 0, cadre_chunk_size_bytes(chunk));
+    for (size_t i = 0; i < count; i++) {
+        const cadre_run_part_t *part = &parts[indexes[i]];
+        newest[i] = part->newest;
+        if (part->ages) {
+            write_ages(at, part->ages, part->id_count);
+        }
+        at += part->id_count * sizeof(uint16_t);
+    }
+    cadre_message_add_chunk(message, chunk);
+    return newest;
+}

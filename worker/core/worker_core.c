@@ -61,6 +61,8 @@ cadre_worker_core_new(const cadre_worker_options_t *options, uint64_t now_ms)
                                                   .push_part_size = self->options.push_part_size,
                                                   .partitions_max = self->options.partitions_max,
                                                   .shard_timeout_ms = options->shard_timeout_ms,
+                                                  .row_cache_bytes = options->row_cache_bytes,
+                                                  .row_cache_patient = options->row_cache_patient,
                                                   .observes = options->observes,
                                                   .content_last = (now_ms + 1) << 20};
     const cadre_worker_runs_options_t runs = {.slots = options->slots,

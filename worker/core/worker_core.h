@@ -47,6 +47,8 @@ typedef struct {
     size_t push_part_size;     /* bytes of one message of a PUSH; 0: CADRE_PUSH_PART_SIZE */
     size_t partitions_max;     /* partitions that one message of a PUSH names; 0:
                                   CADRE_PARTITIONS_PER_UPDATE_MAX */
+    size_t row_cache_bytes;    /* rows of tables that are kept for the next pull; 0: none */
+    bool row_cache_patient;    /* row_cache.h */
     bool observes;             /* whether the staleness of updates is recorded per variable */
     const cadre_registry_t *registry; /* native functions of this worker, borrowed; NULL: the
                                          worker counts as having every one */

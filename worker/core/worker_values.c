@@ -8,6 +8,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "worker/core/pull_cut.h"
+#include "worker/core/pull_intake.h"
 #include "worker/core/push_cut.h"
 #include "worker/core/shard_link.h"
 #include "worker/core/value_cache.h"
@@ -21,6 +22,7 @@ struct cadre_worker_values {
     cadre_worker_effects_t *effects;
     cadre_worker_counters_t *counters;
     cadre_value_cache_t cache;
+    cadre_row_cache_t *rows;
     cadre_shard_link_t *links;  /* [directory->shard_count] */
     uint64_t request_last;      /* id of the last request; ids only go up */
     bool in_touch;              /* the coordinator is in touch; while it is not, requests wait */
@@ -65,6 +67,7 @@ cadre_worker_values_new(const cadre_worker_values_options_t *options,
     self->effects = effects;
     self->counters = counters;
     self->cache.content_last = options->content_last;
+    self->rows = cadre_row_cache_new(options->row_cache_bytes, options->row_cache_patient);
     return self;
 }
 
@@ -73,6 +76,7 @@ void
 cadre_worker_values_end_session(cadre_worker_values_t *self)
 {
     cadre_value_cache_fini(&self->cache);
+    cadre_row_cache_clear(self->rows);
     for (uint32_t i = 0; self->links && i < self->directory->shard_count; i++) {
         self->pushes.repeated += self->links[i].repeated;
         cadre_shard_link_fini(&self->links[i]);
@@ -99,6 +103,7 @@ cadre_worker_values_destroy(cadre_worker_values_t **self_p)
         return;
     }
     cadre_worker_values_end_session(self);
+    cadre_row_cache_destroy(&self->rows);
     cadre_staleness_fini(&self->staleness);
     cadre_free(self_p);
 }
@@ -125,6 +130,7 @@ cadre_worker_values_forget_gone(cadre_worker_values_t *self)
     for (size_t cursor = 0; (entry = cadre_u64_map_next(&self->directory->variables, &cursor));) {
         if (entry->is_gone) {
             cadre_value_cache_forget(&self->cache, entry->id, entry->partitions);
+            cadre_row_cache_forget(self->rows, entry->id, entry->partitions);
         }
     }
 }
@@ -266,9 +272,16 @@ make_pull(const cadre_worker_values_t *self, cadre_message_t *message,
     const request_note_t *note = request->context;
     message->pull = (cadre_pull_message_t){.generation = entry->generation};
     if (note->run->parts[note->parts[0]].ids) {
+        cadre_run_part_t *parts = note->run->parts;
+        for (size_t i = 0; i < note->count; i++) {
+            cadre_pull_intake_hold(self->rows, &parts[note->parts[i]], entry->generation);
+        }
         cadre_auto(cadre_free) cadre_row_part_t *rows =
-            cadre_pull_cut_name_rows(note->run->parts, note->parts, note->count, message);
+            cadre_pull_cut_name_rows(parts, note->parts, note->count, message);
+        cadre_auto(cadre_free) uint64_t *held =
+            cadre_pull_cut_name_held(parts, note->parts, note->count, message);
         message->pull.rows = cadre_row_part_list(rows, note->count);
+        message->pull.held = (cadre_u64s_t){held, held ? note->count : 0};
         cadre_outbox_entry_init(&request->entry, &entry->task, message);
         return;
     }
@@ -520,84 +533,13 @@ cadre_worker_values_pull(cadre_worker_values_t *self, cadre_run_t *run,
     }
 }
 
-/* Returns whether the chunks of an answer have the number and sizes that the partition must
- * have. */
-static bool
-chunks_fit(const cadre_run_part_t *part, cadre_chunk_t *const *chunks, size_t count)
-{
-    const cadre_chunk_layout_t layout = cadre_run_part_layout(part);
-    if (layout.count != count) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (cadre_chunk_size_bytes(chunks[i]) != cadre_chunk_layout_size(&layout, i)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Fills one part (partition) of a pull from the chunks of the answer, and caches them; or from the
- * cache, when the answer has no chunks (unchanged since the cached version). A variable that is
- * gone is not cached again, and rows never are. */
+/* Fills the parts (partitions) of a pull from a VALUES message. CADRE_EMALFORMED unless this fits
+ * what was asked for. */
 static int
-take_part(cadre_worker_values_t *self, cadre_run_part_t *part, uint64_t version,
-          uint64_t generation, cadre_chunk_t **chunks, size_t count)
+take_parts(cadre_worker_values_t *self, const request_note_t *note, const cadre_message_t *message)
 {
-    const cadre_cached_value_t *held =
-        part->ids
-            ? NULL
-            : cadre_value_cache_get(&self->cache, part->variable->id, part->partition, generation);
-    if (count == 0 && held && held->version >= version) {
-        chunks = held->chunks;
-        count = held->chunk_count;
-        version = held->version;
-    } else if (!chunks_fit(part, chunks, count)) {
-        return CADRE_EMALFORMED;
-    } else if (!part->ids && !part->variable->is_gone) {
-        cadre_value_cache_put(&self->cache, part->variable->id, part->partition,
-                              &(cadre_cached_value_t){.generation = generation,
-                                                      .version = version,
-                                                      .chunks = chunks,
-                                                      .chunk_count = count});
-    }
-    cadre_run_part_fill(part, version, generation, chunks, count);
-    return 0;
-}
-
-/* Fills the parts (partitions) of a pull from a VALUES message, whose chunks belong to them in
- * order. CADRE_EMALFORMED unless lists and chunks fit what was asked for to the last chunk. */
-static int
-take_parts(cadre_worker_values_t *self, cadre_run_t *run, const request_note_t *note,
-           const cadre_message_t *message)
-{
-    const cadre_values_message_t *values = &message->values;
-    const cadre_pulled_part_list_t pulled = cadre_pulled_part_list_view(&values->partitions);
-    /* Check the length first: `pulled.items` has to have an element for every part asked for. */
-    if (cadre_pulled_part_list(pulled.items, note->count).count != values->partitions.count) {
-        return CADRE_EMALFORMED;
-    }
-    size_t at = 0;
-    for (size_t i = 0; i < note->count; i++) {
-        const cadre_pulled_part_t *item = &pulled.items[i];
-        if (item->chunk_count > message->chunk_count - at ||
-            take_part(self, &run->parts[note->parts[i]], item->version, values->generation,
-                      message->chunks + at, item->chunk_count) < 0) {
-            return CADRE_EMALFORMED;
-        }
-        at += item->chunk_count;
-    }
-    if (at != message->chunk_count) {
-        return CADRE_EMALFORMED;
-    }
-    cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_rows_pulled, note->rows);
-    size_t received_bytes = 0; /* parts that have not changed come without chunks */
-    for (size_t i = 0; i < at; i++) {
-        received_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-    cadre_run_note_received(run, received_bytes);
-    cadre_worker_counters_add(self->counters, CADRE_WORKER_COUNTER_pull_bytes, received_bytes);
-    return 0;
+    const cadre_pull_intake_t intake = {&self->cache, self->rows, self->counters};
+    return cadre_pull_intake_take(&intake, note->run, note->parts, note->count, message);
 }
 
 /* Returns the run that made the request. */
@@ -686,7 +628,7 @@ on_values(cadre_worker_values_t *self, uint32_t shard, cadre_message_t *message,
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED, "VALUES in answer to PUSH");
     } else if (message->values.status != 0) {
         refused(self, run, shard, message->values.status, message->values.text);
-    } else if (take_parts(self, run, note, message) < 0) {
+    } else if (take_parts(self, note, message) < 0) {
         cadre_worker_counters_note(self->counters, CADRE_WORKER_COUNTER_malformed);
         cadre_run_fail(run, CADRE_FAILURE_USER, CADRE_EMALFORMED,
                        "VALUES do not fit the partitions that were asked for");

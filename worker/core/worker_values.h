@@ -26,6 +26,8 @@ typedef struct {
     size_t partitions_max;     /* partitions that one message of a PUSH names */
     uint64_t shard_timeout_ms; /* a shard that says nothing for so long, though it is asked, counts
                                   as unreachable; 0: none does */
+    size_t row_cache_bytes;    /* rows of tables that are kept (row_cache.h); 0: none */
+    bool row_cache_patient;    /* as there */
     bool observes;             /* whether the staleness of updates is recorded per variable */
     uint64_t content_last;     /* new content numbers are above this one (value_cache.h): devices
                                   may still hold values under lower ones */

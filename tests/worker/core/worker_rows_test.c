@@ -443,3 +443,172 @@ Test(worker_rows, pulls_and_pushes_no_whole_table)
     cadre_values_fini(&event.values, event.value_count);
     fixture_fini(&self);
 }
+
+/* --- rows of tables that the worker holds --- */
+
+/* Table "k" of rows of two elements, on shard 0; defined by the first call. */
+static const cadre_variable_entry_t *
+held_table(fixture_t *self)
+{
+    const cadre_directory_t *directory = cadre_worker_core_directory(self->core);
+    const uint64_t shape[] = {2};
+    const uint64_t shards[] = {0};
+    cadre_message_t message = {.type = CADRE_MESSAGE_VARIABLE};
+    message.variable = (cadre_variable_message_t){.id = 3,
+                                                  .name = "k",
+                                                  .dtype = CADRE_F32,
+                                                  .shape = {shape, 1},
+                                                  .partitions = 1,
+                                                  .shards = {shards, 1},
+                                                  .kind = CADRE_VARIABLE_TABLE};
+    const cadre_variable_entry_t *entry =
+        cadre_directory_variable_by_name(directory, "k", 0, &(bool){false});
+    if (!entry) {
+        fixture_tell(self, message);
+        entry = cadre_directory_variable_by_name(directory, "k", 0, &(bool){false});
+    }
+    cr_assert(entry && entry->is_table);
+    return entry;
+}
+
+/* VALUES of table "k": bits of the rows that do not follow, and those that do. */
+typedef struct {
+    uint64_t version;
+    uint64_t generation;
+    uint64_t unchanged[2];
+    size_t words;
+    size_t count;
+    float rows[8];
+} table_answer_t;
+
+/* Takes the PULL of the table, which must say that rows of these ages below `newest` are held (NULL:
+ * none), and answers it. */
+static void
+answer_table(fixture_t *self, uint64_t newest, const uint16_t *ages, size_t count,
+             const table_answer_t *says)
+{
+    cadre_message_t message;
+    cr_assert(take_message(self, CADRE_MESSAGE_PULL, 0, &message));
+    cr_assert_eq(message.chunk_count, ages ? 2 : 1);
+    cr_assert_eq(message.pull.held.count, ages ? 1 : 0);
+    if (ages) {
+        cr_expect_eq(message.pull.held.items[0], newest);
+        cr_assert_eq(cadre_chunk_size_bytes(message.chunks[1]), count * sizeof(*ages));
+        cr_expect_arr_eq(cadre_chunk_data(message.chunks[1]), ages, count * sizeof(*ages));
+    }
+    uint64_t items[] = {says->version, says->count > 0 ? 1 : 0};
+    cadre_message_t answer = {.type = CADRE_MESSAGE_VALUES, .request = message.request};
+    answer.values = (cadre_values_message_t){.generation = says->generation,
+                                             .partitions = {items, 2},
+                                             .unchanged = {says->unchanged, says->words}};
+    if (says->count > 0) {
+        cadre_message_add_chunk(&answer,
+                                cadre_chunk_new_copy(says->rows, 2 * says->count * sizeof(float)));
+    }
+    cadre_message_fini(&message);
+    fixture_deliver(self, CADRE_ROLE_PS, 0, &answer);
+}
+
+/* Expects the pull to give these numbers. */
+static void
+expect_numbers(fixture_t *self, const float *numbers, size_t count)
+{
+    cadre_worker_event_t event = expect_ended(self, CADRE_WORKER_VALUES, 0);
+    cr_assert_eq(event.value_count, 1);
+    cr_assert_eq(event.values[0].size_bytes, count * sizeof(*numbers));
+    cr_assert_eq(event.values[0].chunk_count, 1);
+    cr_expect_arr_eq(cadre_chunk_data(event.values[0].chunks[0]), numbers,
+                     count * sizeof(*numbers));
+    cadre_values_fini(&event.values, event.value_count);
+}
+
+static uint64_t
+counter(const fixture_t *self, int number)
+{
+    return cadre_worker_core_figures(self->core).counters[number];
+}
+
+/* A run that has pulled keys 3, 5 and 8 of the table twice, at version 7: they are kept. */
+static cadre_run_t *
+begin_held(fixture_t *self, const cadre_rows_t *rows)
+{
+    cadre_run_t *run = begin(self);
+    const cadre_variable_entry_t *table = held_table(self);
+    const table_answer_t all = {7, 1, {0}, 0, 3, {30, 31, 50, 51, 80, 81}};
+    for (int i = 0; i < 2; i++) {
+        pull_rows(self, run, table, rows);
+        answer_table(self, 0, NULL, 3, &all);
+        expect_numbers(self, all.rows, 6);
+    }
+    pull_rows(self, run, table, rows);
+    return run;
+}
+
+static const uint64_t HELD_KEYS[] = {3, 5, 8, 9};
+static const cadre_rows_t HELD = {.ids = HELD_KEYS, .count = 3};
+
+Test(worker_rows, keeps_rows_of_a_table_and_asks_whether_they_have_changed)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_held(&self, &HELD);
+    const uint16_t same_age[] = {1, 1, 1, 0};
+    answer_table(&self, 7, same_age, 3, &(table_answer_t){9, 1, {5}, 1, 1, {52, 53}});
+    expect_numbers(&self, (float[]){30, 31, 52, 53, 80, 81}, 6);
+    cr_expect_eq(cadre_run_pulled_version(run, 3, 0), 9);
+
+    /* The kept rows are of version 9 by now, and the new one among them. */
+    pull_rows(&self, run, held_table(&self), &(cadre_rows_t){.ids = HELD_KEYS, .count = 4});
+    answer_table(&self, 9, same_age, 4, &(table_answer_t){9, 1, {7}, 1, 1, {90, 91}});
+    expect_numbers(&self, (float[]){30, 31, 52, 53, 80, 81, 90, 91}, 8);
+    pull_rows(&self, run, held_table(&self), &HELD);
+    answer_table(&self, 9, same_age, 3, &(table_answer_t){9, 1, {7}, 1, 0, {0}});
+    expect_numbers(&self, (float[]){30, 31, 52, 53, 80, 81}, 6);
+    cr_expect_eq(counter(&self, CADRE_WORKER_COUNTER_rows_held), 9);
+    cr_expect_eq(counter(&self, CADRE_WORKER_COUNTER_rows_unchanged), 8);
+    cr_expect_eq(counter(&self, CADRE_WORKER_COUNTER_rows_pulled), 8);
+    fixture_fini(&self);
+}
+
+Test(worker_rows, says_how_old_each_kept_row_is)
+{
+    fixture_t self;
+    cadre_run_t *run = begin_held(&self, &HELD);
+    const uint16_t same_age[] = {1, 1, 1};
+    answer_table(&self, 7, same_age, 3, &(table_answer_t){7, 1, {7}, 1, 0, {0}});
+    expect_numbers(&self, (float[]){30, 31, 50, 51, 80, 81}, 6);
+    pull_rows(&self, run, held_table(&self), &(cadre_rows_t){.ids = (uint64_t[]){5}, .count = 1});
+    answer_table(&self, 7, same_age, 1, &(table_answer_t){10, 1, {1}, 1, 0, {0}});
+    expect_numbers(&self, (float[]){50, 51}, 2);
+    pull_rows(&self, run, held_table(&self), &HELD);
+    answer_table(&self, 10, (uint16_t[]){4, 1, 4}, 3,
+                 &(table_answer_t){10, 1, {2}, 1, 2, {32, 33, 82, 83}});
+    expect_numbers(&self, (float[]){32, 33, 50, 51, 82, 83}, 6);
+    fixture_fini(&self);
+}
+
+Test(worker_rows, takes_no_row_from_before_that_it_does_not_hold)
+{
+    const struct {
+        const char *what;
+        table_answer_t answer;
+    } cases[] = {
+        {"a row that is not held", {9, 1, {8}, 1, 3, {0}}},
+        {"a bit of no row", {9, 1, {1 << 4}, 1, 4, {0}}},
+        {"too many bits", {9, 1, {1, 0}, 2, 3, {0}}},
+        {"a row too many", {9, 1, {1}, 1, 4, {0}}},
+        {"a row too few", {9, 1, {1}, 1, 2, {0}}},
+        {"of another generation", {9, 2, {1}, 1, 3, {0}}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        fixture_t self;
+        cadre_run_t *run = begin_held(&self, &HELD);
+        const uint16_t ages[] = {1, 1, 1, 0};
+        answer_table(&self, 7, ages, 3, &(table_answer_t){7, 1, {7}, 1, 0, {0}});
+        expect_numbers(&self, (float[]){30, 31, 50, 51, 80, 81}, 6);
+        pull_rows(&self, run, held_table(&self), &(cadre_rows_t){.ids = HELD_KEYS, .count = 4});
+        answer_table(&self, 7, ages, 4, &cases[i].answer);
+        cadre_worker_event_t event = expect_ended(&self, CADRE_WORKER_VALUES, CADRE_EMALFORMED);
+        cr_expect_eq(event.value_count, 0, "%s", cases[i].what);
+        fixture_fini(&self);
+    }
+}
