@@ -16,6 +16,7 @@ enum {
     KEY_INDEX,
     KEY_SLOTS,
     KEY_THREADS,
+    KEY_ROW_CACHE,
     KEY_NATIVE,
     KEY_DATA_DIR,
     KEY_DEVICE,
@@ -141,6 +142,9 @@ parse_option(int key, char *text, struct argp_state *state)
     case KEY_THREADS:
         flags->threads = number(state, "--threads", text, 1, CADRE_THREADS_MAX);
         return 0;
+    case KEY_ROW_CACHE:
+        flags->row_cache_mib = number(state, "--row-cache", text, 0, CADRE_ROW_CACHE_MIB_MAX);
+        return 0;
     case KEY_NATIVE:
         add_native(state, text, flags);
         return 0;
@@ -208,6 +212,10 @@ static const struct argp_option options[] = {
     {"index", KEY_INDEX, "K", 0, "This worker's index (default: the coordinator chooses)", 0},
     {"slots", KEY_SLOTS, "N", 0, "Closures in progress at a time (default: 2)", 0},
     {"threads", KEY_THREADS, "N", 0, "Compute threads (default: usable CPUs / slots, at least 1)",
+     0},
+    {"row-cache", KEY_ROW_CACHE, "MIB", 0,
+     "Memory for rows of tables, which are not sent again while they have not changed (default: "
+     "64); 0: none",
      0},
     {"native", KEY_NATIVE, "FILE", 0,
      "A shared object with native functions; may be given more than once", 0},
@@ -307,6 +315,7 @@ cadre_worker_flags_parse(int argc, char **argv, cadre_worker_flags_t *flags)
         .parser = parse_option,
         .doc = "Runs closures of a Cadre job, as its coordinator hands them out."};
     *flags = (cadre_worker_flags_t){.slots = SLOTS_DEFAULT,
+                                    .row_cache_mib = CADRE_ROW_CACHE_MIB,
                                     .device = environment("CADRE_DEVICE", "auto"),
                                     .math = environment("CADRE_MATH", "f32"),
                                     .data_dir = environment("CADRE_DATA_DIR", NULL),

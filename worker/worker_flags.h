@@ -33,6 +33,7 @@ typedef struct {
     cadre_cluster_config_t cluster;
     uint32_t slots;
     int threads;
+    int row_cache_mib; /* memory for rows of tables; 0: none are kept */
     const char *natives[CADRE_NATIVE_FILES_MAX];
     int native_count;
     const char *data_dir; /* --data-dir or CADRE_DATA_DIR; NULL: the current folder */

@@ -84,6 +84,7 @@ start_network(cadre_worker_threads_t *self, cadre_context_t *context)
                  .shards_max = count_room(self),
                  .shards_why = self->descriptors_why,
                  .shard_timeout_ms = given->shard_ms,
+                 .row_cache_bytes = given->row_cache_bytes,
                  .observes = given->http != NULL,
                  .registry = given->registry},
         .coordinator = given->coordinator,

@@ -24,8 +24,9 @@ typedef struct cadre_worker_threads cadre_worker_threads_t;
 /* Options of the threads. What the pointers point at must outlive the threads. */
 typedef struct {
     cadre_endpoint_t coordinator;
-    uint32_t index; /* of the worker, or CADRE_INDEX_ANY: the coordinator chooses */
-    uint32_t slots; /* threads that run closures */
+    uint32_t index;         /* of the worker, or CADRE_INDEX_ANY: the coordinator chooses */
+    uint32_t slots;         /* threads that run closures */
+    size_t row_cache_bytes; /* of rows of tables that are kept; 0: none are */
     cadre_device_t *device;
     const cadre_registry_t *registry;
     const char *data_dir; /* where relative paths of datasets begin; NULL: the current folder */

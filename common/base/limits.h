@@ -147,8 +147,8 @@ enum {
     /* Bytes of results that one worker caches; the least recently used is evicted. */
     CADRE_KEPT_VALUES_SIZE_MAX = 256 << 20,
 
-    /* Bytes of rows of tables that a worker keeps for its next pulls: as much as it has unless it
-     * is told otherwise, and at most. */
+    /* MiB of a worker for rows of tables, which it keeps for its next pulls: by default, and at
+     * most. */
     CADRE_ROW_CACHE_MIB = 64,
     CADRE_ROW_CACHE_MIB_MAX = 65536,
 

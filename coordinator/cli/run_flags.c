@@ -49,6 +49,9 @@ static const struct {
      "Threads of a ps that apply large updates; 0: half of the CPUs"},
     {"threads", "N", "cluster.threads", true,
      "Compute threads of a worker (default: 0); 0: its share of the CPUs of this machine"},
+    {"row-cache", "MIB", "cluster.row_cache", true,
+     "Memory of a worker for rows of tables, which are not sent again while they have not changed "
+     "(default: 64); 0: none"},
     {"device", "NAMES", "cluster.device", true,
      "What workers compute on: cpu, cuda:N, or a list with one for each worker in turn, as "
      "cuda:0,cuda:2; auto: the GPUs of this machine in turn, else cpu (default: auto)"},

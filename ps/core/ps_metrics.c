@@ -67,6 +67,10 @@ add_pulls(const cadre_ps_figures_t *self, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_ps_rows_pulled_total",
                                counters[CADRE_PS_COUNTER_rows_pulled],
                                "Rows that were sent, without those of whole partitions.");
+    cadre_metrics_text_counter(
+        text, "cadre_ps_rows_unchanged_total", counters[CADRE_PS_COUNTER_rows_unchanged],
+        "Rows of tables that were pulled and not sent, because the worker had "
+        "them as they are.");
     cadre_metrics_text_counter(text, "cadre_ps_assignments_total",
                                counters[CADRE_PS_COUNTER_assigned],
                                "Assignments that were applied.");

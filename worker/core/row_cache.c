@@ -123,7 +123,7 @@ cadre_row_cache_forget(cadre_row_cache_t *self, uint32_t variable, uint32_t part
 
 /* --- memory --- */
 
-/* Gives each part its share of the memory; one that has more begins anew. */
+/* Gives each part its share of the memory; one that has more loses its rows. */
 static void
 share_out(cadre_row_cache_t *self)
 {

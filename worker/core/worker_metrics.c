@@ -101,6 +101,13 @@ add_values(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text)
     cadre_metrics_text_counter(text, "cadre_worker_rows_pulled_total",
                                counters[CADRE_WORKER_COUNTER_rows_pulled],
                                "Rows that were received, without those of whole partitions.");
+    cadre_metrics_text_counter(
+        text, "cadre_worker_rows_held_total", counters[CADRE_WORKER_COUNTER_rows_held],
+        "Rows of tables that were here when they were pulled, so that the ps "
+        "was asked whether they had changed.");
+    cadre_metrics_text_counter(text, "cadre_worker_rows_unchanged_total",
+                               counters[CADRE_WORKER_COUNTER_rows_unchanged],
+                               "Rows of tables that had not changed, and were not sent again.");
     cadre_metrics_text_family(text, "cadre_worker_arguments_total", CADRE_METRIC_COUNTER,
                               "Results of other closures that closures took as arguments, by "
                               "whether the worker had kept them.");

@@ -113,6 +113,10 @@ add_compute(const cadre_launcher_options_t *options, uint32_t index, command_t *
         snprintf(number, sizeof(number), "%lld", (long long)cadre_launcher_threads(options));
         add_flag(command, "--threads", number);
     }
+    if (options->row_cache != CADRE_ROW_CACHE_MIB) {
+        snprintf(number, sizeof(number), "%lld", (long long)options->row_cache);
+        add_flag(command, "--row-cache", number);
+    }
     if (!options->device) {
         return;
     }
@@ -533,6 +537,7 @@ cadre_launcher_options(const cadre_job_t *job)
         .workers = (uint32_t)job->workers,
         .slots = job->slots,
         .threads = job->threads,
+        .row_cache = job->row_cache,
         .ps_lanes = job->ps_lanes,
         .shard_timeout_s = job->shard_timeout_s,
         .device = job->device,

@@ -33,6 +33,7 @@ typedef struct {
     bool hosted; /* ps and worker are threads of this process (hosted.h): none is started */
     int64_t slots;
     int64_t threads;            /* compute threads of a worker; 0: its share of the CPUs here */
+    int64_t row_cache;          /* MiB of a worker for rows of tables; 0: none */
     int64_t ps_lanes;           /* 0: half of the CPUs */
     int64_t shard_timeout_s;    /* --shard-timeout of the workers */
     const char *device;         /* devices of the workers in turn, a list; NULL: their default */

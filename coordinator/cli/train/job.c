@@ -108,6 +108,8 @@ static const cadre_setting_t settings[] = {
      AT(workers)},
     {"cluster.slots", "CADRE_SLOTS", INTEGER, 1, CADRE_SLOTS_MAX, NULL, "2", AT(slots)},
     {"cluster.threads", "CADRE_THREADS", INTEGER, 0, CADRE_THREADS_MAX, NULL, "0", AT(threads)},
+    {"cluster.row_cache", "CADRE_ROW_CACHE", INTEGER, 0, CADRE_ROW_CACHE_MIB_MAX, NULL, "64",
+     AT(row_cache)},
     {"cluster.ps_lanes", "CADRE_PS_LANES", INTEGER, 0, CADRE_LANES_MAX, NULL, "0", AT(ps_lanes)},
     {"cluster.device", "CADRE_DEVICE", DEVICE, 1, CADRE_JOB_DEVICES_SIZE_MAX, NULL, "auto",
      AT(device)},

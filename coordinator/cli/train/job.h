@@ -185,6 +185,7 @@ typedef struct {
     int64_t workers;
     int64_t slots;
     int64_t threads;     /* of a worker; 0: its share of the CPUs of this machine */
+    int64_t row_cache;   /* MiB of a worker for rows of tables; 0: it keeps none */
     int64_t ps_lanes;    /* 0: half of the CPUs */
     char *device;        /* devices of the workers in turn: a list (device_list.h) */
     int64_t math;        /* position in CADRE_MATH_WORDS */

@@ -61,6 +61,7 @@ Test(ps_metrics, each_counter_stands_under_its_own_name)
     expect(&figures, 0, "\ncadre_ps_late_gradients_total{result=\"as_it_came\"} 112\n");
     expect(&figures, 0, "\ncadre_ps_rows_pulled_total 113\n");
     expect(&figures, 0, "\ncadre_ps_rows_pushed_total 114\n");
+    expect(&figures, 0, "\ncadre_ps_rows_unchanged_total 115\n");
 }
 
 Test(ps_metrics, silence_is_counted_from_what_was_answered)
