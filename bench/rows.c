@@ -3,6 +3,9 @@
  * are uniform, or as frequent as words are (Zipf), of which an update has each once. Beside them
  * the floor of random access: as many rows of an array, which are found without a search, are asked
  * for before they are needed, and go nowhere; and the same bytes over a raw ZeroMQ pair.
+ *
+ * And batches of such keys, each batch other ones, pulled as a worker does that keeps rows, beside
+ * one that keeps none: while nothing changes them, and where each batch is pushed too.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,6 +18,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "worker/core/row_cache.h"
 
 enum {
     DIM = 64,
@@ -30,6 +34,8 @@ enum {
     REPETITIONS = 7,
     AHEAD = 16, /* rows of the array that are asked for */
     LINE_SIZE = 64,
+    BATCHES = 16,   /* of keys, other ones each, pulled by a worker that keeps rows */
+    DRAWS = 20000,  /* of keys in a batch */
     SCATTER = 7919, /* prime: neighbours in rank are no neighbours in the table */
 };
 
@@ -48,6 +54,7 @@ typedef struct {
     cadre_bench_raw_t *raw;
     key_set_t uniform;
     key_set_t zipf;
+    key_set_t batches[BATCHES];
     float *array; /* [TABLE_ROWS, DIM] */
     float *rows;  /* [ROWS, DIM] */
 } subject_t;
@@ -65,6 +72,10 @@ subject_fini(subject_t *self)
     cadre_bench_raw_close(&self->raw);
     free(self->uniform.pulled);
     free(self->uniform.pushed);
+    for (size_t i = 0; i < BATCHES; i++) {
+        free(self->batches[i].pulled);
+        free(self->batches[i].pushed);
+    }
     free(self->zipf.pulled);
     free(self->zipf.pushed);
     free(self->array);
@@ -125,7 +136,7 @@ rank_of(const double *sums, double number)
 
 /* Draws keys by Zipf's law. An update has each of them once. */
 static void
-draw_zipf(key_set_t *self)
+draw_zipf(key_set_t *self, size_t count, uint64_t stream)
 {
     cadre_auto(cadre_free) double *sums = cadre_calloc(TABLE_ROWS, sizeof(*sums));
     double sum = 0;
@@ -134,15 +145,15 @@ draw_zipf(key_set_t *self)
         sums[i] = sum;
     }
     cadre_random_t random;
-    cadre_random_init(&random, 1, 2);
-    for (size_t i = 0; i < ROWS; i++) {
+    cadre_random_init(&random, 1, stream);
+    for (size_t i = 0; i < count; i++) {
         const double share = (double)cadre_random_below(&random, UINT32_MAX) / UINT32_MAX;
         self->pulled[i] = rank_of(sums, share * sum) * SCATTER % TABLE_ROWS;
         self->pushed[i] = self->pulled[i];
     }
-    qsort(self->pushed, ROWS, sizeof(*self->pushed), compare_keys);
+    qsort(self->pushed, count, sizeof(*self->pushed), compare_keys);
     self->pushed_count = 1;
-    for (size_t i = 1; i < ROWS; i++) {
+    for (size_t i = 1; i < count; i++) {
         if (self->pushed[i] != self->pushed[self->pushed_count - 1]) {
             self->pushed[self->pushed_count++] = self->pushed[i];
         }
@@ -175,7 +186,11 @@ subject_init(cadre_bench_t *bench, subject_t *self)
     memset(self->array, 0, (size_t)TABLE_ROWS * ROW_SIZE);
     memset(self->rows, 0, (size_t)ROWS * ROW_SIZE);
     draw_uniform(&self->uniform);
-    draw_zipf(&self->zipf);
+    draw_zipf(&self->zipf, ROWS, 2);
+    for (size_t i = 0; i < BATCHES; i++) {
+        self->batches[i] = key_set("Zipf batches");
+        draw_zipf(&self->batches[i], DRAWS, 3 + i);
+    }
     int status = cadre_bench_raw_open(bench, &self->raw);
     if (status < 0) {
         return status;
@@ -338,6 +353,76 @@ measure(cadre_bench_t *bench, subject_t *subject, const key_set_t *keys)
     return 0;
 }
 
+/* --- rows that a worker keeps --- */
+
+/* A worker that pulls batches, and may push them. */
+typedef struct {
+    subject_t *subject;
+    cadre_row_cache_t *kept;
+    bool trains;
+    size_t rows; /* pulled in all */
+    size_t size_bytes;
+} worker_t;
+
+static int
+run_batches(void *context, double *value)
+{
+    worker_t *self = context;
+    const double begin = cadre_bench_now();
+    size_t rows = 0;
+    int status = 0;
+    for (int i = 0; i < BATCHES && status == 0; i++) {
+        const key_set_t *batch = &self->subject->batches[i];
+        const cadre_bench_rows_t named = {VARIABLE, DIM, batch->pushed_count, batch->pushed};
+        status = cadre_bench_shard_client_pull_kept(self->subject->client, &named, self->kept,
+                                                    WINDOW, &self->size_bytes);
+        rows += batch->pushed_count;
+        if (status == 0 && self->trains) {
+            status = cadre_bench_shard_client_push_rows(self->subject->client, &named, 1, 1);
+        }
+    }
+    self->rows += rows;
+    *value = million_rows(1, rows, begin);
+    return status;
+}
+
+static double
+bytes_of_row(const worker_t *self)
+{
+    return (double)self->size_bytes / (double)self->rows;
+}
+
+/* Measures batches of rows, pulled with as much memory for rows as a worker has and with none. */
+static int
+measure_kept(cadre_bench_t *bench, subject_t *subject, bool trains)
+{
+    const char *what = trains ? "pulled and pushed" : "pulled, unchanged";
+    worker_t keeps = {.subject = subject,
+                      .kept = cadre_row_cache_new((size_t)CADRE_ROW_CACHE_MIB << 20, false),
+                      .trains = trains};
+    worker_t forgets = {
+        .subject = subject, .kept = cadre_row_cache_new(0, false), .trains = trains};
+    cadre_bench_measure_t measures[] = {{run_batches, &keeps, 0}, {run_batches, &forgets, 0}};
+    int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
+                                             cadre_bench_amount(bench, REPETITIONS, 3));
+    cadre_row_cache_destroy(&keeps.kept);
+    cadre_row_cache_destroy(&forgets.kept);
+    if (status < 0) {
+        return status;
+    }
+    cadre_bench_figure_t figure = {.section = "rows",
+                                   .unit = "M rows/s",
+                                   .value = measures[0].value,
+                                   .ceiling_name = "no row kept",
+                                   .ceiling = measures[1].value};
+    cadre_bench_report_add(&bench->report, &figure, "Zipf batches %s, hot rows kept", what);
+    figure.unit = "bytes/row";
+    figure.value = bytes_of_row(&keeps);
+    figure.ceiling = bytes_of_row(&forgets);
+    cadre_bench_report_add(&bench->report, &figure, "Zipf batches %s, on the wire", what);
+    return 0;
+}
+
 int
 cadre_bench_rows(cadre_bench_t *self)
 {
@@ -347,5 +432,7 @@ cadre_bench_rows(cadre_bench_t *self)
         return status;
     }
     status = measure(self, &subject, &subject.uniform);
-    return status < 0 ? status : measure(self, &subject, &subject.zipf);
+    status = status < 0 ? status : measure(self, &subject, &subject.zipf);
+    status = status < 0 ? status : measure_kept(self, &subject, false);
+    return status < 0 ? status : measure_kept(self, &subject, true);
 }

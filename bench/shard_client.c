@@ -19,6 +19,8 @@
 #include "common/wire/codec.h"
 #include "common/wire/row_list.h"
 #include "common/wire/task.h"
+#include "worker/core/pull_cut.h"
+#include "worker/core/pull_intake.h"
 
 enum {
     EPOCH = 1,
@@ -478,6 +480,106 @@ cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self, const cadre
     }
     return status < 0 ? status : take_until(self, false, 1, &unanswered);
 }
+
+/* --- rows pulled by a worker that keeps some --- */
+
+/* Pulls of some rows, one message for each part. */
+typedef struct {
+    cadre_variable_entry_t table;
+    cadre_run_t run; /* only its parts are used */
+    cadre_worker_counters_t counters;
+    size_t asked; /* parts */
+    size_t taken;
+    size_t size_bytes;
+} kept_pull_t;
+
+static size_t
+chunk_bytes(const cadre_message_t *message)
+{
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
+    }
+    return size_bytes;
+}
+
+static int
+ask_part(cadre_bench_shard_client_t *self, kept_pull_t *pull, cadre_row_cache_t *kept)
+{
+    const size_t at = pull->asked++;
+    cadre_message_t message = new_message(self, CADRE_MESSAGE_PULL, &self->worker);
+    cadre_pull_intake_hold(kept, &pull->run.parts[at], GENERATION);
+    cadre_auto(cadre_free) cadre_row_part_t *record =
+        cadre_pull_cut_name_rows(pull->run.parts, &at, 1, &message);
+    cadre_auto(cadre_free) uint64_t *held =
+        cadre_pull_cut_name_held(pull->run.parts, &at, 1, &message);
+    message.pull = (cadre_pull_message_t){.generation = GENERATION,
+                                          .rows = cadre_row_part_list(record, 1),
+                                          .held = {held, held ? 1 : 0}};
+    pull->size_bytes += chunk_bytes(&message);
+    return send_message(self->data, NULL, &message);
+}
+
+static int
+take_part(cadre_bench_shard_client_t *self, kept_pull_t *pull, cadre_row_cache_t *kept)
+{
+    const size_t at = pull->taken++;
+    const cadre_pull_intake_t intake = {.rows = kept, .counters = &pull->counters};
+    cadre_message_t answer = {.storage = NULL};
+    int status = receive(self, self->data, &answer);
+    if (status < 0) {
+        return status;
+    }
+    pull->size_bytes += chunk_bytes(&answer) + answer.values.unchanged.count * sizeof(uint64_t);
+    if (answer.type != CADRE_MESSAGE_VALUES || answer.values.status != 0 ||
+        cadre_pull_intake_take(&intake, &pull->run, &at, 1, &answer) < 0) {
+        char text[CADRE_TEXT_SIZE_MAX];
+        status = cadre_fail(CADRE_EMALFORMED, "the ps answers %s",
+                            cadre_message_text(&answer, text, sizeof(text)));
+    }
+    cadre_message_fini(&answer);
+    return status;
+}
+
+/* Makes the parts of the run: as many rows as a message takes. */
+static void
+make_kept_parts(const cadre_bench_rows_t *rows, kept_pull_t *pull)
+{
+    const size_t at_once = CADRE_ROWS_SIZE_MAX / pull->table.row_size_bytes;
+    pull->run.part_count = (rows->count - 1) / at_once + 1;
+    pull->run.parts = cadre_calloc(pull->run.part_count, sizeof(*pull->run.parts));
+    for (size_t i = 0; i < pull->run.part_count; i++) {
+        const size_t left = rows->count - i * at_once;
+        pull->run.parts[i] = (cadre_run_part_t){.variable = &pull->table,
+                                                .ids = rows->keys + i * at_once,
+                                                .id_count = left < at_once ? left : at_once};
+    }
+}
+
+int
+cadre_bench_shard_client_pull_kept(cadre_bench_shard_client_t *self, const cadre_bench_rows_t *rows,
+                                   cadre_row_cache_t *kept, size_t window, size_t *size_bytes)
+{
+    const size_t row_size = rows->dim * sizeof(float);
+    kept_pull_t pull = {.table = {.id = (uint32_t)rows->variable,
+                                  .dtype = CADRE_F32,
+                                  .wire = CADRE_F32,
+                                  .row_size_bytes = row_size,
+                                  .wire_row_size_bytes = row_size,
+                                  .is_table = true}};
+    int status = 0;
+    make_kept_parts(rows, &pull);
+    while (status == 0 && pull.taken < pull.run.part_count) {
+        const bool is_full = pull.asked - pull.taken == window;
+        status = is_full || pull.asked == pull.run.part_count ? take_part(self, &pull, kept)
+                                                              : ask_part(self, &pull, kept);
+    }
+    cadre_run_end_parts(&pull.run);
+    *size_bytes += pull.size_bytes;
+    return status;
+}
+
+/* --- rows pushed --- */
 
 /* Returns an update of the rows, whose request the caller fills in; the chunks stay the same for
  * all updates. */

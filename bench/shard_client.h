@@ -17,6 +17,7 @@
 
 #include "bench/bench.h"
 #include "common/spec/optimizer_spec.h"
+#include "worker/core/row_cache.h"
 
 typedef struct cadre_bench_shard_client cadre_bench_shard_client_t;
 
@@ -54,6 +55,11 @@ typedef struct {
  * `window` requests unanswered. */
 int cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self,
                                        const cadre_bench_rows_t *rows, size_t window);
+/* Pulls the rows as a worker does that keeps what `kept` keeps, and adds to *size_bytes what
+ * travelled of ids, ages, bits and rows. */
+int cadre_bench_shard_client_pull_kept(cadre_bench_shard_client_t *self,
+                                       const cadre_bench_rows_t *rows, cadre_row_cache_t *kept,
+                                       size_t window, size_t *size_bytes);
 int cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self,
                                        const cadre_bench_rows_t *rows, size_t updates,
                                        size_t window);
