@@ -5,6 +5,14 @@ tests of classes catch them. As in mutants.py: (name, what it breaks, file, text
 from plant import drop, swap, without
 
 CLASSES = [
+    ("unchanged-though-removed", "a key whose row was removed counts as unchanged",
+     "ps/core/table/table remove_row", drop("self->removed")),
+    ("unchanged-of-the-future", "a row counts as unchanged since a version that never was",
+     "ps/core/table/table is_unchanged", without("version > figures->version")),
+    ("unchanged-unheld", "a worker takes for unchanged a row that it does not hold",
+     "worker/core count_unchanged", without("part->ages[i] == 0")),
+    ("rows-of-a-late-answer", "a late answer takes the place of a newer row",
+     "worker/core put_row", swap("set->versions[way] >= version", "false")),
     ("delay-the-wrong-way", "a late gradient is compensated away from what the values are now",
      "ps/core cadre_kernel_compensate_f32",
      swap("(value[i] - pulled[i])", "(pulled[i] - value[i])")),
