@@ -179,6 +179,56 @@ expect_damage_of_a_base(command_t *command)
     cr_expect(strstr(text, wanted), "%s", text);
 }
 
+/* Runs the job in synchronous steps, with so much memory for rows of tables, and exports what it has
+ * trained to the folder `to`. */
+static void
+train_in_steps(command_t *command, const char *job, const char *row_cache, const char *to)
+{
+    cadre_auto(cadre_free) char *checkpoints = scratch_path(&command->scratch, row_cache);
+    const char *run[] = {
+        "run", job,           "--checkpoint-dir", checkpoints, "--consistency", "sync", "--epochs",
+        "2",   "--row-cache", row_cache,          "-o",        "json",          NULL};
+    command_expect_exit(command, command_run(command, run), 0);
+    const char *export[] = {"checkpoint", "export", checkpoints, "--to", to, NULL};
+    command_expect_exit(command, command_run(command, export), 0);
+}
+
+static void
+expect_same_file(const char *left, const char *right, const char *name)
+{
+    cadre_auto(cadre_free) char *left_path = cadre_asprintf("%s/%s", left, name);
+    cadre_auto(cadre_free) char *right_path = cadre_asprintf("%s/%s", right, name);
+    const size_t size_bytes = (size_t)size_of_file(left, name);
+    cr_assert_eq(size_of_file(right, name), (int64_t)size_bytes, "%s", name);
+    cadre_auto(cadre_free) char *bytes = cadre_calloc(2 * size_bytes, 1);
+    FILE *files[2] = {fopen(left_path, "re"), fopen(right_path, "re")};
+    for (size_t i = 0; i < 2; i++) {
+        cr_assert(files[i]);
+        cr_assert_eq(fread(bytes + i * size_bytes, 1, size_bytes, files[i]), size_bytes);
+        fclose(files[i]);
+    }
+    cr_expect_arr_eq(bytes, bytes + size_bytes, size_bytes, "%s", name);
+}
+
+Test(run_tables, rows_that_workers_keep_change_no_bit_of_what_is_trained)
+{
+    static const char *const names[] = {"v1.keys.npy", "v1.npy", "w1.keys.npy", "w1.npy"};
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    cadre_auto(cadre_free) char *with = scratch_path(&command.scratch, "with");
+    cadre_auto(cadre_free) char *without = scratch_path(&command.scratch, "without");
+    write_rows(rows);
+    write_job(job);
+    train_in_steps(&command, job, "1", with);
+    train_in_steps(&command, job, "0", without);
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        expect_same_file(with, without, names[i]);
+    }
+    command_close(&command);
+}
+
 Test(run_tables, a_killed_job_goes_on_with_other_numbers_of_ps_and_is_exported)
 {
     static const char *const tasks[] = {"ps/0", "worker/1", "ps/1"};
