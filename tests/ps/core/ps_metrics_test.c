@@ -45,7 +45,7 @@ Test(ps_metrics, each_counter_stands_under_its_own_name)
     for (uint64_t i = 0; i < CADRE_PS_COUNTER_COUNT; i++) {
         figures.counters[i] = 100 + i;
     }
-    cr_assert_eq(CADRE_PS_COUNTER_COUNT, 15);
+    cr_assert_eq(CADRE_PS_COUNTER_COUNT, 16);
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"applied\"} 100\n");
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"duplicate\"} 101\n");
     expect(&figures, 0, "\ncadre_ps_updates_total{result=\"refused\"} 102\n");
