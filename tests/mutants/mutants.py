@@ -509,8 +509,6 @@ TABLES = [
      swap("page->changed_after >= since", "page->changed_after > since || since == 0")),
     ("unchanged-a-version-later", "a row counts as unchanged though the next update changed it",
      "ps/core/table/table is_unchanged", swap("age >=", "age + 1 >=")),
-    ("unchanged-over-assignment", "a row counts as unchanged though it was assigned to",
-     "ps/core/table/table assign_row", drop("cadre_row_pages_touch")),
     ("unchanged-of-the-next", "what has not changed is told of the row after it",
      "ps/core/shard_tables keys_without", swap("first + i ) % 64", "first + i + 1) % 64")),
     ("rows-of-a-generation", "rows that are kept of a shard count after its restore",
