@@ -165,13 +165,14 @@ static int
 make_rows(subject_t *self)
 {
     cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(MADE, sizeof(*keys));
+    double seconds = 0;
     int status = cadre_bench_shard_client_create_table(self->client, VARIABLE, DIM);
     for (uint64_t first = 0; first < TABLE_ROWS / MADE && status == 0; first++) {
         for (uint64_t i = 0; i < MADE; i++) {
             keys[i] = i * (TABLE_ROWS / MADE) + first;
         }
         const cadre_bench_rows_t rows = {VARIABLE, DIM, MADE, keys};
-        status = cadre_bench_shard_client_push_rows(self->client, &rows, 1, 1);
+        status = cadre_bench_shard_client_push_rows(self->client, &rows, 1, 1, &seconds);
     }
     return status;
 }
@@ -225,9 +226,10 @@ run_push(void *context, double *value)
     const measured_t *self = context;
     const size_t count = self->keys->pushed_count;
     const cadre_bench_rows_t rows = {VARIABLE, DIM, count, self->keys->pushed};
-    const double begin = cadre_bench_now();
-    int status = cadre_bench_shard_client_push_rows(self->subject->client, &rows, UPDATES, WINDOW);
-    *value = million_rows(UPDATES, count, begin);
+    double seconds = 0;
+    int status =
+        cadre_bench_shard_client_push_rows(self->subject->client, &rows, UPDATES, WINDOW, &seconds);
+    *value = (double)UPDATES * (double)count / seconds * 1e-6;
     return status;
 }
 

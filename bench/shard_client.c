@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bench/measure.h"
 #include "bench/process.h"
 #include "common/base/assert.h"
 #include "common/base/memory.h"
@@ -609,10 +610,11 @@ rows_update(const cadre_bench_rows_t *rows)
 
 int
 cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self, const cadre_bench_rows_t *rows,
-                                   size_t updates, size_t window)
+                                   size_t updates, size_t window, double *seconds)
 {
     cadre_auto(cadre_message_fini) cadre_message_t update = rows_update(rows);
     const uint64_t record[] = {rows->variable, 0, 0, rows->count};
+    const double begin = cadre_bench_now();
     size_t unanswered = 0;
     int status = 0;
     for (size_t i = 0; i < updates && status == 0; i++) {
@@ -628,5 +630,7 @@ cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self, const cadre
         unanswered++;
         status = status < 0 ? status : take_until(self, true, window, &unanswered);
     }
-    return status < 0 ? status : take_until(self, true, 1, &unanswered);
+    status = status < 0 ? status : take_until(self, true, 1, &unanswered);
+    *seconds = cadre_bench_now() - begin;
+    return status;
 }

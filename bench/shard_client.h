@@ -52,7 +52,8 @@ typedef struct {
 } cadre_bench_rows_t;
 
 /* Pulls the rows, as many in one message as it takes, or pushes them `updates` times, with at most
- * `window` requests unanswered. */
+ * `window` requests unanswered. `*seconds`: from the first request to the last answer, without
+ * making up what is pushed. */
 int cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self,
                                        const cadre_bench_rows_t *rows, size_t window);
 /* Pulls the rows as a worker does that keeps what `kept` keeps, and adds to *size_bytes what
@@ -62,6 +63,6 @@ int cadre_bench_shard_client_pull_kept(cadre_bench_shard_client_t *self,
                                        size_t window, size_t *size_bytes);
 int cadre_bench_shard_client_push_rows(cadre_bench_shard_client_t *self,
                                        const cadre_bench_rows_t *rows, size_t updates,
-                                       size_t window);
+                                       size_t window, double *seconds);
 
 #endif
