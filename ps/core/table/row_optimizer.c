@@ -5,6 +5,8 @@
 #include "common/base/assert.h"
 #include "ps/core/values/optimizer_kernel.h"
 
+enum { SUMS = 4 }; /* of squares, that are computed together */
+
 void
 cadre_row_optimizer_init(cadre_row_optimizer_t *self, const cadre_table_spec_t *spec)
 {
@@ -46,12 +48,43 @@ sum_of_squares(const cadre_unaligned_f32_t *numbers, size_t count)
     return sum;
 }
 
+/* Computes the sums of SUMS rows, each in its order, as sum_of_squares does: an addition waits for
+ * the one before it, so those of several rows go on side by side. */
+static void
+sums_of_squares(const cadre_unaligned_f32_t *numbers, size_t dim, double *sums)
+{
+    double a = 0;
+    double b = 0;
+    double c = 0;
+    double d = 0;
+    for (size_t i = 0; i < dim; i++) {
+        a += (double)numbers[i] * (double)numbers[i];
+        b += (double)numbers[dim + i] * (double)numbers[dim + i];
+        c += (double)numbers[2 * dim + i] * (double)numbers[2 * dim + i];
+        d += (double)numbers[3 * dim + i] * (double)numbers[3 * dim + i];
+    }
+    sums[0] = a;
+    sums[1] = b;
+    sums[2] = c;
+    sums[3] = d;
+}
+
+/* Applies row-wise adagrad to one row, whose gradient has this sum of squares. */
+static void
+apply_to_row(const cadre_row_optimizer_t *self, double learning_rate, double squares,
+             const cadre_kernel_span_t *span, float *accumulator)
+{
+    const double epsilon = self->optimizer.spec.parameters[CADRE_ADAGRAD_EPSILON];
+    *accumulator += (float)(squares / self->dim);
+    cadre_kernel_sgd(span, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
+}
+
 /* Applies adagrad with one accumulator for each row: sgd with a learning rate of the row. */
 static void
 apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
                const cadre_unaligned_f32_t *gradient, const cadre_row_block_t *block)
 {
-    const double epsilon = self->optimizer.spec.parameters[CADRE_ADAGRAD_EPSILON];
+    double squares[SUMS];
     for (size_t row = 0; row < block->rows; row++) {
         const size_t first = row * self->dim;
         const cadre_kernel_span_t span = {
@@ -60,10 +93,13 @@ apply_row_wise(const cadre_row_optimizer_t *self, double learning_rate,
             .value_in = block->values + first,
             .value_out = block->values + first,
         };
-        const double squares = sum_of_squares(gradient + first, self->dim);
-        float *accumulator = &block->slots[0][row];
-        *accumulator += (float)(squares / self->dim);
-        cadre_kernel_sgd(&span, (float)(learning_rate / sqrt((double)*accumulator + epsilon)));
+        const size_t begun = row % SUMS;
+        if (begun == 0 && row + SUMS <= block->rows) {
+            sums_of_squares(gradient + first, self->dim, squares);
+        } else if (row - begun + SUMS > block->rows) {
+            squares[begun] = sum_of_squares(gradient + first, self->dim);
+        }
+        apply_to_row(self, learning_rate, squares[begun], &span, &block->slots[0][row]);
     }
 }
 
