@@ -372,6 +372,7 @@ run_batches(void *context, double *value)
     worker_t *self = context;
     const double begin = cadre_bench_now();
     size_t rows = 0;
+    double seconds = 0; /* of an update alone */
     int status = 0;
     for (int i = 0; i < BATCHES && status == 0; i++) {
         const key_set_t *batch = &self->subject->batches[i];
@@ -380,7 +381,8 @@ run_batches(void *context, double *value)
                                                     WINDOW, &self->size_bytes);
         rows += batch->pushed_count;
         if (status == 0 && self->trains) {
-            status = cadre_bench_shard_client_push_rows(self->subject->client, &named, 1, 1);
+            status =
+                cadre_bench_shard_client_push_rows(self->subject->client, &named, 1, 1, &seconds);
         }
     }
     self->rows += rows;
