@@ -501,14 +501,14 @@
     F(U64,  slot,        CADRE_OPTIMIZER_SLOTS_MAX)                                \
     F(U64S, held,        CADRE_ROW_PARTS_MAX)
 
-/* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the
- * current version. window: how many bytes of PUSHes the asker may have unanswered without a
- * RESERVE, 0 where that is not said.
- * A worker gets values in the variable's wire dtype, the coordinator in its dtype;
- * chunk k holds the same elements in both. Of rows: a pair for each record, the rows one after the
- * other, cut as a partition of so many rows. steps: of a slot, how many updates the optimizer of
- * each partition has made; else none. unchanged: none, or a bit for each listed row of the PULL, row
- * n being bit n % 64 of item n / 64: 1 where it is now what the asker holds, and does not follow. */
+/* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the current
+ * version. window: how many bytes of PUSHes the asker may have unanswered without a RESERVE, 0
+ * where that is not said. A worker gets values in the variable's wire dtype, the coordinator in its
+ * dtype; chunk k holds the same elements in both. Of rows: a pair for each record, the rows one
+ * after the other, cut as a partition of so many rows. steps: of a slot, how many updates the
+ * optimizer of each partition has made; else none. unchanged: none, or a bit for each listed row of
+ * the PULL, row n being bit n % 64 of item n / 64: 1 where it is now what the asker holds, and does
+ * not follow. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \

@@ -44,9 +44,9 @@ typedef struct {
 int cadre_row_list_init(cadre_row_list_t *self, const cadre_u64s_t *rows,
                         const cadre_message_t *message);
 
-/* Reads which of the rows the asker of a PULL holds, by its field `held`, before the first record is
- * given. Fails with CADRE_EMALFORMED when that has not a number for each record, or the second chunk
- * not one for each listed row. */
+/* Reads which of the rows the asker of a PULL holds, by its field `held`, before the first record
+ * is given. Fails with CADRE_EMALFORMED when that has not a number for each record, or the second
+ * chunk not one for each listed row. */
 int cadre_row_list_read_held(cadre_row_list_t *self, const cadre_u64s_t *held,
                              const cadre_message_t *message);
 

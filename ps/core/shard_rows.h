@@ -24,10 +24,10 @@ typedef struct {
 
 /* Adds the rows that the PULL `message` names to `answer`, without rows of tables of which the
  * asker holds the present values, and writes the arrays of `pulled`. Changes nothing but these when
- * it fails: as cadre_row_list_init and cadre_row_list_read_held, with CADRE_ENOTFOUND for an unknown
- * partition, with CADRE_EINVALID for a row that is not in its partition and for a partition without
- * average, with CADRE_ETOOLARGE for several rows of more than CADRE_ROWS_SIZE_MAX bytes together,
- * with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
+ * it fails: as cadre_row_list_init and cadre_row_list_read_held, with CADRE_ENOTFOUND for an
+ * unknown partition, with CADRE_EINVALID for a row that is not in its partition and for a partition
+ * without average, with CADRE_ETOOLARGE for several rows of more than CADRE_ROWS_SIZE_MAX bytes
+ * together, with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
 int cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
                           cadre_pulled_t what, cadre_ps_counters_t *counters,
                           cadre_message_t *answer, cadre_pulled_rows_t *pulled);

@@ -21,8 +21,8 @@ typedef struct {
     uint64_t *copy; /* of them, from malloc; NULL: they stand in the message */
 } cadre_table_keys_t;
 
-/* Gives the keys of one record, and sets in `unchanged` the bits, from bit `first` on, of those that
- * it leaves out; the others are 0 already. The caller ends them with cadre_table_keys_fini. */
+/* Gives the keys of one record, and sets in `unchanged` the bits, from bit `first` on, of those
+ * that it leaves out; the others are 0 already. The caller ends them with cadre_table_keys_fini. */
 cadre_table_keys_t cadre_shard_tables_keys(const cadre_shard_part_t *part,
                                            const cadre_part_rows_t *rows, uint64_t *unchanged,
                                            size_t first);

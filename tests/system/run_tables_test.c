@@ -179,8 +179,8 @@ expect_damage_of_a_base(command_t *command)
     cr_expect(strstr(text, wanted), "%s", text);
 }
 
-/* Runs the job in synchronous steps, with so much memory for rows of tables, and exports what it has
- * trained to the folder `to`. */
+/* Runs the job in synchronous steps, with so much memory for rows of tables, and exports what it
+ * has trained to the folder `to`. */
 static void
 train_in_steps(command_t *command, const char *job, const char *row_cache, const char *to)
 {

@@ -395,7 +395,7 @@ Test(run, mnist_reaches_its_accuracy)
     run_on_data("examples/mnist.json", "mnist", 0.94);
 }
 
-Test(run, mnist_reaches_more_with_convolutions)
+Test(run, mnist_reaches_more_with_convolutions, .timeout = 900)
 {
     if (SANITIZER) {
         cr_skip_test("with a sanitizer it takes a minute, on a busy machine several");

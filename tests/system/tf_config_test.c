@@ -178,8 +178,10 @@ train(cluster_t *self, const char *type)
     json_t *result = result_of(self, type, arguments);
     cadre_auto(cadre_free) char *log = scratch_path(&self->command.scratch, "programs.log");
     cadre_auto(cadre_free) char *words = file_text(log);
+    /* synchronous steps of so small a model ask one ps only */
+    const bool is_sync = self->is_of_workers || self->strategy;
     cr_expect_eq(json_number_at(result, "updates.0.applied"), 1800);
-    cr_expect_eq(json_number_at(result, "updates.1.applied"), 1800);
+    cr_expect_eq(json_number_at(result, "updates.1.applied"), is_sync ? 0 : 1800);
     cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
     json_decref(result);
     expect_ends(self, strlen(words));

@@ -30,8 +30,8 @@ cadre_row_part_t *cadre_pull_cut_name_rows(const cadre_run_part_t *parts, const 
                                            size_t count, cadre_message_t *message);
 
 /* Says which of these rows the worker holds: returns the newest version of each part, which the
- * caller puts into the message and frees, and adds the ages of all rows to the message as one chunk.
- * NULL where it holds none. */
+ * caller puts into the message and frees, and adds the ages of all rows to the message as one
+ * chunk. NULL where it holds none. */
 uint64_t *cadre_pull_cut_name_held(const cadre_run_part_t *parts, const size_t *indexes,
                                    size_t count, cadre_message_t *message);
 

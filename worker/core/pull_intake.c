@@ -123,7 +123,7 @@ take_partition(const cadre_pull_intake_t *self, cadre_run_part_t *part, uint64_t
     return 0;
 }
 
-/* Counts the rows of a part that have not changed. CADRE_EMALFORMED when one of them is not held. */
+/* Counts the rows of a part that have not changed. CADRE_EMALFORMED where one is not held. */
 static int
 count_unchanged(const cadre_run_part_t *part, const unchanged_t *unchanged, size_t *out)
 {

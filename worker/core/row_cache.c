@@ -17,8 +17,8 @@ enum {
     PAUSE_FACTOR = 31,
 };
 
-/* Hashes of keys by which shards are chosen are mixed otherwise: all keys of a shard would share the
- * upper bits. */
+/* Hashes of keys by which shards are chosen are mixed otherwise: all keys of a shard would share
+ * the upper bits. */
 #define SET_SALT UINT64_C(0xA0761D6478BD642F)
 
 typedef struct {
@@ -150,8 +150,8 @@ make_arrays(part_t *part)
     }
 }
 
-/* Returns what is kept of a source, made where it is wanted and there is none; NULL for a cache that
- * keeps nothing. Rows of another generation or size are dropped. */
+/* Returns what is kept of a source, made where it is wanted and there is none; NULL for a cache
+ * that keeps nothing. Rows of another generation or size are dropped. */
 static part_t *
 part_of(cadre_row_cache_t *self, const cadre_row_source_t *source)
 {

@@ -10,8 +10,9 @@
  * first.
  *
  * Asking costs a little, and is for nothing where every row changes between two pulls, as those do
- * that a worker pulls only to train them. So each shard of a table is on trial: when too few rows of
- * a trial were unchanged, nothing is asked or kept while PAUSE_FACTOR times as many rows are pulled.
+ * that a worker pulls only to train them. So each shard of a table is on trial: when too few rows
+ * of a trial were unchanged, nothing is asked or kept while PAUSE_FACTOR times as many rows are
+ * pulled.
  *
  * Memory is bounded: the shards of all tables share `size_bytes_max` equally.
  */

@@ -256,7 +256,8 @@ place(cadre_catalogue_t *self, cadre_variable_t *variable, const cadre_variable_
             variable->shards[i] = shard;
             cadre_placement_add(&self->placement, shard, size_bytes);
         } else {
-            variable->shards[i] = (uint16_t)cadre_placement_place(&self->placement, size_bytes);
+            variable->shards[i] = (uint16_t)cadre_placement_place(&self->placement, size_bytes,
+                                                                  variable->partitions == 1);
         }
     }
     return 0;

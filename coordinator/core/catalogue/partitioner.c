@@ -134,14 +134,14 @@ cadre_placement_set_fill(cadre_placement_t *self, uint64_t fill_bytes)
     self->fill_bytes = fill_bytes;
 }
 
-/* Returns the first shard that a partition of this size does not fill, else the one with the fewest
- * bytes. */
+/* Returns the first shard that a partition of this size does not fill, if it is all of a variable,
+ * else the one with the fewest bytes. */
 static uint32_t
-choose_by_bytes(const cadre_placement_t *self, uint64_t size_bytes)
+choose_by_bytes(const cadre_placement_t *self, uint64_t size_bytes, bool is_whole)
 {
     uint32_t least = 0;
     for (uint32_t i = 0; i < self->shard_count; i++) {
-        if (self->load_bytes[i] + size_bytes <= self->fill_bytes) {
+        if (is_whole && self->load_bytes[i] + size_bytes <= self->fill_bytes) {
             return i;
         }
         if (self->load_bytes[i] < self->load_bytes[least]) {
@@ -153,13 +153,13 @@ choose_by_bytes(const cadre_placement_t *self, uint64_t size_bytes)
 
 /* Chooses the shard of a new partition, and counts its bytes there. */
 uint32_t
-cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes)
+cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes, bool is_whole)
 {
     uint32_t shard = self->next;
     if (self->round_robin) {
         self->next = (self->next + 1) % self->shard_count;
     } else {
-        shard = choose_by_bytes(self, size_bytes);
+        shard = choose_by_bytes(self, size_bytes, is_whole);
     }
     cadre_placement_add(self, shard, size_bytes);
     return shard;

@@ -45,9 +45,9 @@ void cadre_placement_set_fill(cadre_placement_t *self, uint64_t fill_bytes);
 void cadre_placement_fini(cadre_placement_t *self);
 
 /* Returns the shard for a partition of `size_bytes`, which is added to its load: the next in turn
- * (round_robin), else the first that is not filled by it (`fill_bytes`), else the least loaded, the
- * lowest index among equals. */
-uint32_t cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes);
+ * (round_robin), else, of a variable of one partition (`is_whole`), the first that is not filled by
+ * it (`fill_bytes`), else the least loaded, the lowest index among equals. */
+uint32_t cadre_placement_place(cadre_placement_t *self, uint64_t size_bytes, bool is_whole);
 
 /* Adds a partition to the load of `shard` that is put there for another reason. */
 void cadre_placement_add(cadre_placement_t *self, uint32_t shard, uint64_t size_bytes);

@@ -50,8 +50,8 @@ typedef enum {
 
 /* Where the parts of variables go. */
 typedef enum {
-    /* To the shard with the fewest bytes; in a synchronous job to the first that has less than
-     * 64 KiB with it, where there is one. */
+    /* To the shard with the fewest bytes; in a synchronous job variables of one partition go to the
+     * first that has at most 64 KiB with it, where there is one. */
     CADRE_PLACEMENT_BYTES = 0,
     CADRE_PLACEMENT_ROUND_ROBIN = 1, /* to one shard after the other */
 } cadre_placement_policy_t;

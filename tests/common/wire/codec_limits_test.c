@@ -381,7 +381,9 @@ Test(codec_limits, fit_into_the_header_all_at_once)
         msgpack_packer_init(&packer, &fields, msgpack_sbuffer_write);
         for (size_t k = 0; k < schema->field_count; k++) {
             const cadre_field_schema_t *field = &schema->fields[k];
-            if (field->kind == CADRE_KIND_STRS) {
+            if (strcmp(schema->text, "VALUES") == 0 && strcmp(field->name, "steps") == 0) {
+                raw_zeros(&packer, 0); /* of a slot: never beside "unchanged", of rows */
+            } else if (field->kind == CADRE_KIND_STRS) {
                 raw_strings(&packer, field->limit, CADRE_NAME_SIZE_MAX);
             } else {
                 raw_amount(&packer, field->kind, field->limit);

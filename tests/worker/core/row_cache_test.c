@@ -159,7 +159,7 @@ Test(row_cache, keeps_nothing_where_there_is_no_room)
     }
 }
 
-/* Pulls key 0, a row that is kept, until the source is on pause, at most `most` times; how often. */
+/* Pulls key 0, a row that is kept, until its source is paused, `most` times at most; how often. */
 static size_t
 pull_until_pause(cadre_row_cache_t *cache, size_t unchanged_every, size_t most)
 {

@@ -481,8 +481,8 @@ typedef struct {
     float rows[8];
 } table_answer_t;
 
-/* Takes the PULL of the table, which must say that rows of these ages below `newest` are held (NULL:
- * none), and answers it. */
+/* Takes the PULL of the table, which must say that rows of these ages below `newest` are held
+ * (NULL: none), and answers it. */
 static void
 answer_table(fixture_t *self, uint64_t newest, const uint16_t *ages, size_t count,
              const table_answer_t *says)

@@ -209,8 +209,8 @@ static const example_t examples[] = {
      "j.json:2:44: \"table\" in model: a table has rows for any ids"},
     {VALUES "\"fields\": 2}}", "j.json:2:54: \"fields\" in model is an array of how many ids each "
                                "column has, such as [944, 1683], but with \"table\""},
-    {VALUES "\"table\": true, \"factors\": 513}}",
-     "j.json:2:70: model.factors: rows of 513 numbers, a table has at most 512"},
+    {VALUES "\"table\": true, \"factors\": 8193}}",
+     "j.json:2:70: model.factors: rows of 8193 numbers, a table has at most 8192"},
     {VALUES "\"table\": {\"admit\": 3}}}", "j.json:2:54: unknown key \"admit\" in model.table"},
     {"{" DATA ",\n\"model\": {\"type\": \"mlp\", \"hidden\": [4], \"table\": true}}",
      "j.json:2:41: a model of type \"mlp\" looks up no ids, and so has no \"table\": layers over "

@@ -163,7 +163,7 @@ Test(placement, P7_round_robin_goes_over_the_shards_in_turn, .timeout = 240)
     cadre_placement_init(&self, 3, true);
     const uint32_t expected[] = {0, 1, 2, 0};
     for (int i = 0; i < 4; i++) {
-        cr_assert_eq(cadre_placement_place(&self, i == 0 ? 1000000 : 1), expected[i]);
+        cr_assert_eq(cadre_placement_place(&self, i == 0 ? 1000000 : 1, true), expected[i]);
     }
     cadre_placement_fini(&self);
 }
@@ -172,13 +172,13 @@ Test(placement, P8_by_bytes_a_large_part_counts_for_what_it_is, .timeout = 240)
 {
     cadre_placement_t self;
     cadre_placement_init(&self, 3, false);
-    cr_assert_eq(cadre_placement_place(&self, 1 << 30), 0);
-    cr_assert_eq(cadre_placement_place(&self, 1), 1);
-    cr_assert_eq(cadre_placement_place(&self, 2), 2);
-    cr_assert_eq(cadre_placement_place(&self, 5), 1);
-    cr_assert_eq(cadre_placement_place(&self, 1), 2);
+    cr_assert_eq(cadre_placement_place(&self, 1 << 30, true), 0);
+    cr_assert_eq(cadre_placement_place(&self, 1, true), 1);
+    cr_assert_eq(cadre_placement_place(&self, 2, true), 2);
+    cr_assert_eq(cadre_placement_place(&self, 5, true), 1);
+    cr_assert_eq(cadre_placement_place(&self, 1, true), 2);
     cadre_placement_add(&self, 2, 100);
-    cr_assert_eq(cadre_placement_place(&self, 1), 1, "what is put there counts too");
+    cr_assert_eq(cadre_placement_place(&self, 1, true), 1, "what is put there counts too");
     cadre_placement_fini(&self);
 }
 
@@ -188,14 +188,17 @@ Test(placement, a_shard_is_filled_before_the_one_behind_it, .timeout = 240)
     cadre_placement_t self;
     cadre_placement_init(&self, 3, false);
     cadre_placement_set_fill(&self, 100);
-    cr_assert_eq(cadre_placement_place(&self, 60), 0);
-    cr_assert_eq(cadre_placement_place(&self, 40), 0);
-    cr_assert_eq(cadre_placement_place(&self, 1), 1);
-    cr_assert_eq(cadre_placement_place(&self, 1000), 2, "too large for any: the least loaded");
-    cr_assert_eq(cadre_placement_place(&self, 99), 1);
-    cr_assert_eq(cadre_placement_place(&self, 1), 0, "all are full");
+    cr_assert_eq(cadre_placement_place(&self, 60, true), 0);
+    cr_assert_eq(cadre_placement_place(&self, 40, true), 0);
+    cr_assert_eq(cadre_placement_place(&self, 1, true), 1);
+    cr_assert_eq(cadre_placement_place(&self, 1000, true), 2,
+                 "too large for any: the least loaded");
+    cr_assert_eq(cadre_placement_place(&self, 99, true), 1);
+    cr_assert_eq(cadre_placement_place(&self, 1, true), 0, "all are full");
     cadre_placement_take(&self, 0, 61);
-    cr_assert_eq(cadre_placement_place(&self, 60), 0, "there is room again");
+    cadre_placement_take(&self, 2, 1000);
+    cr_assert_eq(cadre_placement_place(&self, 5, false), 2, "parts of a variable are spread");
+    cr_assert_eq(cadre_placement_place(&self, 60, true), 0, "there is room again");
     cadre_placement_fini(&self);
 }
 
@@ -209,7 +212,7 @@ Test(placement, P8_the_largest_load_is_within_one_part_of_the_smallest, .timeout
         state = state * UINT64_C(6364136223846793005) + 1;
         uint64_t size = 1 + (state >> 33) % 100000;
         largest_part = size > largest_part ? size : largest_part;
-        cr_assert_lt(cadre_placement_place(&self, size), 5);
+        cr_assert_lt(cadre_placement_place(&self, size, true), 5);
         uint64_t least = UINT64_MAX;
         uint64_t most = 0;
         for (uint32_t k = 0; k < 5; k++) {
