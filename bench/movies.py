@@ -11,6 +11,7 @@ its genres. A rating is a mean, a bias of the user, the product of the user's ve
 with the weighted mean of those of the genres, and noise. What examples/movies.json trains on.
 """
 import json
+import os
 import random
 import sys
 
@@ -30,6 +31,7 @@ def main(folder):
     movies = [{name: rng.choice((0.25, 0.5, 1)) for name in rng.sample(GENRES, rng.randint(1, 5))}
               for _ in range(MOVIES)]
     errors, values = [], []
+    os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/movies_train.csv", "w") as train, \
             open(f"{folder}/movies_test.csv", "w") as test:
         for file in (train, test):

@@ -168,24 +168,31 @@ read_from(const links_t *self, const json_t *value)
 
 /* ---- columns ---- */
 
-/* Finds the column of data.train with this name: sets which numbers of the row it is, and returns
- * whether there is one. */
+/* The numbers of a row that a column is. */
+typedef struct {
+    int64_t first;
+    int64_t width;
+    bool is_bag; /* ids and then their weights */
+} numbers_t;
+
+/* Finds the column of data.train with this name, and returns whether there is one. */
 static bool
-find_column(const links_t *self, const char *name, int64_t *first, int64_t *width)
+find_column(const links_t *self, const char *name, numbers_t *out)
 {
     const json_t *train = json_object_get(json_object_get(self->source->root, "data"), "train");
     const json_t *columns = json_object_get(train, "columns");
-    *first = 0;
+    *out = (numbers_t){0};
     for (size_t i = 0; i < json_array_size(columns); i++) {
         cadre_auto(cadre_data_column_fini) cadre_data_column_t column = {0};
         if (cadre_data_column_read(json_array_get(columns, i), &column) < 0) {
             return false; /* the reader of data.train says why */
         }
-        *width = cadre_data_column_width(&column);
+        out->width = cadre_data_column_width(&column);
+        out->is_bag = column.items > 0;
         if (column.name && strcmp(column.name, name) == 0) {
             return true;
         }
-        *first += *width;
+        out->first += out->width;
     }
     return false;
 }
@@ -198,18 +205,22 @@ read_column(const links_t *self, const json_t *value, int entry)
     place_of(self, "columns", entry, place);
     cadre_layer_t *layer = &self->list[self->at];
     const char *name = json_string_value(value);
-    int64_t first = 0;
-    int64_t width = 0;
-    if (!name || !find_column(self, name, &first, &width)) {
+    numbers_t column;
+    if (!name || !find_column(self, name, &column)) {
         return refuse(self, place, "must be the name of a column in data.train.columns");
     }
-    if (layer->column_count > 0 && first != layer->first_column + layer->column_count) {
+    if (column.is_bag && layer->type == CADRE_LAYER_EMBEDDING) {
+        return refuse(self, place,
+                      "is a column with \"items\", ids and their weights, which a layer of type "
+                      "embedding_bag takes");
+    }
+    if (layer->column_count > 0 && column.first != layer->first_column + layer->column_count) {
         return refuse(self, place,
                       "must be the column that data.train.columns has behind the one before it: a "
                       "layer takes numbers that are side by side in a row");
     }
-    layer->first_column = layer->column_count > 0 ? layer->first_column : first;
-    layer->column_count += width;
+    layer->first_column = layer->column_count > 0 ? layer->first_column : column.first;
+    layer->column_count += column.width;
     return 0;
 }
 

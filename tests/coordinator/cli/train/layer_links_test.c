@@ -95,6 +95,24 @@ Test(layer_links, are_columns_by_the_names_that_the_data_give_them)
     }
 }
 
+Test(layer_links, a_bag_is_for_layers_that_take_bags)
+{
+    static const char start[] = "{\"type\": \"%s\", \"ids\": 9, \"units\": 4, \"columns\": \"%s\"}";
+    static const struct {
+        const char *type;
+        const char *column;
+        int status;
+    } cases[] = {
+        {"embedding", "w", 0}, {"embedding", "g", CADRE_ECONFIG}, {"embedding_bag", "g", 0}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_auto(cadre_free) char *layers = cadre_asprintf(start, cases[i].type, cases[i].column);
+        const int status = read_named(&job, layers);
+        cr_expect_eq(status, cases[i].status, "%zu: %s", i, cadre_error_text());
+        cr_expect(status == 0 || strstr(cadre_error_text(), "which a layer of type embedding_bag"));
+    }
+}
+
 static const struct {
     const char *layers;
     const char *error;
