@@ -137,8 +137,8 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         closure->batches = cadre_calloc(4, sizeof(uint64_t));
         closure->batches[0] = dataset->id;
         call->dataset = dataset->id;
-        closure->batches[2] = sim_between(random, 0, DATASET_ROWS - 10);
-        closure->batches[3] = 10;
+        closure->batches[2] = sim_between(random, 0, DATASET_ROWS - SIM_BATCH_ROWS);
+        closure->batches[3] = SIM_BATCH_ROWS;
         closure->batch_items = 4;
     }
     closure->tag = call->tag;

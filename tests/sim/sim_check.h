@@ -43,6 +43,7 @@ enum { SIM_USUAL_SIZE = 1 << 20, SIM_TOO_LARGE_SIZE = 5 << 19 };
 enum {
     SIM_LIVES_MAX = 24, /* of the coordinator */
     SIM_SOURCES_MAX = 3,
+    SIM_BATCH_ROWS = 10, /* that a closure reads of the dataset, if any */
     SIM_RESOURCES_MAX = 4,
     SIM_RESOURCE_SLOW = 1,   /* the id of one that takes long to build */
     SIM_RESOURCE_BROKEN = 4, /* and of one that is never built */
@@ -190,7 +191,8 @@ typedef struct {
     uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
     uint64_t full_steps;    /* updates that were refused because their step held too much */
     uint64_t went_back;     /* times that the job did */
-    uint64_t row_updates;   /* parts of tables that updates changed */
+    uint64_t row_updates;   /* parts of tables that updates or steps changed, */
+    uint64_t row_steps;     /* of them by steps */
     uint64_t chained;       /* parts of tables in committed files that left pages to a base */
     bool is_fatal;          /* and the job has ended by it */
     bool few_values;        /* there is little room for results: closures may fail for it */
@@ -313,6 +315,10 @@ void sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message
 void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            const cadre_message_t *answer, bool to_coordinator);
 
+/* A shard holds an update of a synchronous step, which changes nothing before its end. */
+void sim_check_hold(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
+                    const cadre_message_t *question, const cadre_message_t *answer);
+
 /* A shard answered END_STEP. */
 void sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                         const cadre_message_t *answer);
@@ -386,6 +392,22 @@ bool sim_check_names_dropped(sim_check_t *self, const cadre_u64s_t *items, size_
 
 /* The variable with this id. */
 sim_variable_t *sim_check_variable(sim_check_t *self, uint64_t id);
+
+/* True when the answer to `question` is a refusal, as it must be exactly for what is foreign. */
+bool sim_check_is_fenced(const sim_check_t *self, const sim_state_t *state,
+                         const cadre_message_t *question, uint64_t generation, uint64_t status);
+
+/* A part, which must be the shard's. */
+sim_value_t *sim_check_value(sim_check_t *self, sim_state_t *state, uint64_t variable,
+                             uint64_t part);
+
+/* The call that an update of a session belongs to; NULL for none. */
+sim_call_t *sim_check_call_of(const sim_check_t *self, uint64_t epoch, uint64_t update);
+
+/* The keys of `part` (variable, partition) of a table that an update changes; 0 of a dense
+ * variable. */
+uint64_t sim_check_pushed_keys(sim_check_t *self, const sim_call_t *call, uint64_t update,
+                               const uint64_t part[2]);
 
 /* The shards that hold a part of any of `variables` (bit id - 1): bits. */
 uint32_t sim_check_shards(const sim_check_t *self, uint32_t variables);

@@ -47,10 +47,9 @@ is_foreign(const sim_state_t *state, const cadre_message_t *question, uint64_t g
     return !state || question->epoch != state->epoch || generation != state->generation;
 }
 
-/* True when the answer is a refusal, as it must be exactly for what is foreign. */
-static bool
-is_fenced(const sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
-          uint64_t generation, uint64_t status)
+bool
+sim_check_is_fenced(const sim_check_t *self, const sim_state_t *state,
+                    const cadre_message_t *question, uint64_t generation, uint64_t status)
 {
     bool foreign = is_foreign(state, question, generation);
     if (foreign != (status == (uint64_t)-CADRE_EFENCED)) {
@@ -146,8 +145,8 @@ names_dropped(const sim_check_t *self, uint32_t variables, uint32_t shard)
     return expected_parts(self, variables & dropped, shard) > 0;
 }
 
-static sim_value_t *
-value_of(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part)
+sim_value_t *
+sim_check_value(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part)
 {
     const sim_variable_t *entry = sim_check_variable(self, variable);
     if (part >= entry->part_count || entry->parts[part].shard != state->shard) {
@@ -157,9 +156,21 @@ value_of(sim_check_t *self, sim_state_t *state, uint64_t variable, uint64_t part
     return sim_state_value(state, entry, (uint32_t)part);
 }
 
-/* The keys of a part of a table that an update changes; 0 of a dense variable. */
-static uint64_t
-pushed_keys(sim_check_t *self, const sim_call_t *call, uint64_t update, const uint64_t part[2])
+sim_call_t *
+sim_check_call_of(const sim_check_t *self, uint64_t epoch, uint64_t update)
+{
+    sim_call_t *call = NULL;
+    for (uint32_t i = self->life_count; !call && i > 0; i--) {
+        if (self->lives[i - 1].epoch == epoch) {
+            call = cadre_u64_map_get(&self->lives[i - 1].updates, update);
+        }
+    }
+    return call;
+}
+
+uint64_t
+sim_check_pushed_keys(sim_check_t *self, const sim_call_t *call, uint64_t update,
+                      const uint64_t part[2])
 {
     const sim_variable_t *variable = sim_check_variable(self, part[0]);
     return variable->dim > 0 ? sim_table_named(variable, (uint32_t)part[1], SIM_KEYS_PUSHED,
@@ -182,7 +193,7 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
     }
     for (size_t i = 0; i < count; i++) {
         const uint64_t *items = push->partitions.items + 3 * i;
-        sim_value_t *value = value_of(self, state, items[0], items[1]);
+        sim_value_t *value = sim_check_value(self, state, items[0], items[1]);
         if (items[2] > value->version) {
             sim_check_fail(self,
                            "I4: an update of what was pulled as version %" PRIu64
@@ -194,7 +205,8 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
             items[2] < value->version) {
             state->late++;
         }
-        sim_value_push(value, pushed_keys(self, call, push->update, items), call->strength);
+        sim_value_push(value, sim_check_variable(self, items[0]),
+                       sim_check_pushed_keys(self, call, push->update, items), call->strength);
         self->row_updates += value->rows != NULL;
         if (applied->versions.items[i] != value->version) {
             sim_check_fail(self, "APPLIED says version %" PRIu64 ", it is %" PRIu64,
@@ -207,130 +219,6 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
     }
 }
 
-/* An update of a synchronous step, which changes nothing before its end. */
-static void
-hold(sim_check_t *self, sim_state_t *state, const sim_call_t *call, const cadre_message_t *question,
-     const cadre_message_t *answer)
-{
-    const cadre_push_message_t *push = &question->push;
-    const cadre_applied_message_t *applied = &answer->applied;
-    size_t count = push->partitions.count / 3;
-    if (state->image && push->update < state->image->cut) {
-        sim_check_fail(self, "I5: shard %u holds update %" PRIu64 " from below an open cut",
-                       state->shard, push->update);
-    }
-    sim_pushed_t held = {.update = push->update,
-                         .step = push->step,
-                         .call = call->index,
-                         .strength = call->strength,
-                         .parts = cadre_calloc(2 * count, sizeof(uint64_t)),
-                         .part_count = count};
-    for (size_t i = 0; i < count; i++) {
-        held.parts[2 * i] = push->partitions.items[3 * i];
-        held.parts[2 * i + 1] = push->partitions.items[3 * i + 1];
-        const sim_value_t *value = value_of(self, state, held.parts[2 * i], held.parts[2 * i + 1]);
-        const uint64_t pulled = push->partitions.items[3 * i + 2];
-        const bool is_pulled =
-            call->pulls >> (sim_check_variable(self, held.parts[2 * i])->id - 1) & 1;
-        if (is_pulled && pulled < value->step_version) {
-            sim_check_fail(self,
-                           "I4: shard %u: update %" PRIu64 " of step %" PRIu64
-                           " is of version %" PRIu64 ", the step before made %" PRIu64,
-                           state->shard, push->update, push->step, pulled, value->step_version);
-        }
-        if (applied->versions.count != count || applied->versions.items[i] != value->version) {
-            sim_check_fail(self, "APPLIED of a step tells another version than %" PRIu64,
-                           value->version);
-        }
-    }
-    sim_state_hold(state, &held);
-}
-
-/* One change of a part for all of a step: where it is the first of the step that changes it. */
-static void
-apply_step_to_part(sim_check_t *self, sim_state_t *state, const cadre_u64s_t *updates,
-                   uint64_t variable, uint64_t part)
-{
-    sim_value_t *value = value_of(self, state, variable, part);
-    int64_t sum = 0;
-    for (size_t i = 0; i < updates->count; i += 2) {
-        const sim_pushed_t *held = sim_state_held(state, updates->items[i]);
-        for (size_t k = 0; held && k < held->part_count; k++) {
-            bool is_here = held->parts[2 * k] == variable && held->parts[2 * k + 1] == part;
-            sum += is_here ? held->strength : 0;
-        }
-    }
-    value->updates++;
-    value->last = sum;
-    sim_value_change(value, value->n + sum);
-    value->step_version = value->version;
-}
-
-/* Whether an update of the step before number `before` of the list changes that part. */
-static bool
-is_changed_before(const sim_state_t *state, const cadre_u64s_t *updates, size_t before,
-                  uint64_t variable, uint64_t part)
-{
-    for (size_t i = 0; i < before; i += 2) {
-        const sim_pushed_t *held = sim_state_held(state, updates->items[i]);
-        for (size_t k = 0; held && k < held->part_count; k++) {
-            if (held->parts[2 * k] == variable && held->parts[2 * k + 1] == part) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-void
-sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
-                   const cadre_message_t *answer)
-{
-    const cadre_end_step_message_t *end = &question->end_step;
-    const cadre_u64s_t *updates = &end->updates;
-    if (is_fenced(self, state, question, end->generation, answer->reply.status)) {
-        return;
-    }
-    if (answer->reply.status != 0) {
-        sim_check_fail(self, "I7: shard %u refused the end of step %" PRIu64 ": %s", state->shard,
-                       end->step, answer->reply.text);
-    }
-    if (end->step <= state->step) {
-        return;
-    }
-    state->step = end->step;
-    for (size_t i = 0; i < updates->count; i += 2) {
-        sim_pushed_t *held = sim_state_held(state, updates->items[i]);
-        if (!held) {
-            continue;
-        }
-        if (held->is_over || held->step != end->step) {
-            sim_check_fail(self,
-                           "I1: shard %u: step %" PRIu64 " ends with update %" PRIu64
-                           " of step %" PRIu64,
-                           state->shard, end->step, held->update, held->step);
-        }
-        for (size_t k = 0; k < held->part_count; k++) {
-            const uint64_t *part = &held->parts[2 * k];
-            if (!is_changed_before(state, updates, i, part[0], part[1])) {
-                apply_step_to_part(self, state, updates, part[0], part[1]);
-            }
-        }
-        const sim_call_t *call = self->calls[held->call];
-        sim_state_apply(state, held->call, (uint32_t)(held->update - call->id), *self->events);
-        state->applied++;
-        self->replayed += call->ended && call->status == 0;
-    }
-    for (size_t i = 0; i < state->held_count; i++) {
-        sim_pushed_t *held = &state->held[i];
-        bool is_left_out = !held->is_over && held->step <= end->step &&
-                           !sim_state_stamp(state, held->call,
-                                            (uint32_t)(held->update - self->calls[held->call]->id));
-        state->refused += is_left_out;
-        held->is_over = held->is_over || held->step <= end->step;
-    }
-}
-
 /* What comes from below an open cut is in its image too. */
 static void
 apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
@@ -340,8 +228,9 @@ apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
     sim_state_apply(image, call->index, (uint32_t)(push->update - call->id), *self->events);
     for (size_t i = 0; i < push->partitions.count; i += 3) {
         const uint64_t *part = push->partitions.items + i;
-        sim_value_push(value_of(self, image, part[0], part[1]),
-                       pushed_keys(self, call, push->update, part), call->strength);
+        sim_value_push(sim_check_value(self, image, part[0], part[1]),
+                       sim_check_variable(self, part[0]),
+                       sim_check_pushed_keys(self, call, push->update, part), call->strength);
     }
 }
 
@@ -349,12 +238,7 @@ apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
 static sim_call_t *
 call_of_update(sim_check_t *self, const cadre_message_t *question, uint64_t *step)
 {
-    sim_call_t *call = NULL;
-    for (uint32_t i = self->life_count; !call && i > 0; i--) {
-        if (self->lives[i - 1].epoch == question->epoch) {
-            call = cadre_u64_map_get(&self->lives[i - 1].updates, question->push.update);
-        }
-    }
+    sim_call_t *call = sim_check_call_of(self, question->epoch, question->push.update);
     *step = call ? question->push.update - call->id : SIM_STEPS_MAX;
     if (!call || *step >= call->steps) {
         sim_check_fail(self, "update id %" PRIu64 " belongs to no step", question->push.update);
@@ -369,7 +253,7 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
     const cadre_push_message_t *push = &question->push;
     const cadre_applied_message_t *applied = &answer->applied;
     uint64_t step = 0;
-    if (is_fenced(self, state, question, push->generation, applied->status)) {
+    if (sim_check_is_fenced(self, state, question, push->generation, applied->status)) {
         if (state) {
             state->refused++;
         }
@@ -414,7 +298,7 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
     }
     sim_check_open_cut(self, state, push->checkpoint, push->cut);
     if (push->step > 0) {
-        hold(self, state, call, question, answer);
+        sim_check_hold(self, state, call, question, answer);
         return;
     }
     if (state->image && push->update < state->image->cut) {
@@ -484,12 +368,13 @@ take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign
     const cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
     const sim_variable_t *variable = sim_check_variable(self, assign->variable);
     sim_state_take(state, taken);
-    sim_value_t *value = value_of(self, state, assign->variable, taken->part);
+    sim_value_t *value = sim_check_value(self, state, assign->variable, taken->part);
     if (variable->dim > 0) {
         sim_rows_t rows = *sim_value_rows(value);
         sim_rows_assign(
-            &rows, sim_table_named(variable, taken->part, SIM_KEYS_ASSIGNED, taken->assignment, 0),
-            mode, k);
+            &rows, variable,
+            sim_table_named(variable, taken->part, SIM_KEYS_ASSIGNED, taken->assignment, 0), mode,
+            k);
         sim_value_change_rows(value, &rows);
         return;
     }
@@ -593,9 +478,9 @@ take_keys(sim_check_t *self, sim_state_t *state, const cadre_message_t *question
         const int64_t first = sim_table_find(variable, cadre_part_rows_at(&rows, 0));
         const int64_t k =
             sim_guess(CADRE_F32, cadre_chunk_data(*chunks), first * (int64_t)variable->dim);
-        sim_rows_t given = sim_rows_first();
+        sim_rows_t given = sim_rows_first(variable);
         const uint64_t named = sim_table_named(variable, part, SIM_KEYS_ASSIGNED, (uint32_t)k, 0);
-        sim_rows_assign(&given, named, CADRE_ASSIGN_SET, k);
+        sim_rows_assign(&given, variable, named, CADRE_ASSIGN_SET, k);
         uint64_t keys[SIM_KEYS];
         uint64_t found = 0;
         for (size_t i = 0; i < rows.count && i < SIM_KEYS; i++) {
@@ -646,7 +531,7 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
                  const cadre_message_t *answer, bool is_gone)
 {
     const cadre_assign_message_t *assign = &question->assign;
-    if (is_fenced(self, state, question, assign->generation, answer->reply.status)) {
+    if (sim_check_is_fenced(self, state, question, assign->generation, answer->reply.status)) {
         return;
     }
     if (is_gone) {
@@ -691,7 +576,7 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
     read->rows = cadre_realloc(read->rows, read->count + 1, sizeof(*read->rows));
     read->parts[read->count] = (uint32_t)asked[1];
-    read->rows[read->count] = value->rows ? *sim_value_rows(value) : sim_rows_first();
+    read->rows[read->count] = value->rows ? *sim_value_rows(value) : (sim_rows_t){.rows = 0};
     read->told[read->count++] = value->n;
 }
 
@@ -740,7 +625,7 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
     for (size_t i = 0; cadre_row_list_next(&list, &rows); i++) {
         const uint64_t asked[] = {rows.variable, rows.partition};
         const uint64_t *got = answer->values.partitions.items + 2 * i;
-        const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
+        const sim_value_t *value = sim_check_value(self, state, asked[0], asked[1]);
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
         const cadre_dtype_t dtype = to_coordinator ? CADRE_F32 : variable->wire;
         const sent_rows_t sent = {.unchanged = &answer->values.unchanged,
@@ -771,7 +656,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
     const cadre_values_message_t *values = &answer->values;
     const cadre_u64s_t *rows = &question->pull.rows;
     size_t count = rows->count > 0 ? rows->count / 4 : question->pull.partitions.count / 3;
-    if (is_fenced(self, state, question, question->pull.generation, values->status)) {
+    if (sim_check_is_fenced(self, state, question, question->pull.generation, values->status)) {
         return;
     }
     if (values->status == (uint64_t)-CADRE_ENOTFOUND &&
@@ -791,7 +676,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
         const uint64_t *asked = question->pull.partitions.items + 3 * i;
         const uint64_t *got = values->partitions.items + 2 * i;
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
-        const sim_value_t *value = value_of(self, state, asked[0], asked[1]);
+        const sim_value_t *value = sim_check_value(self, state, asked[0], asked[1]);
         if (got[0] != value->version || (got[1] == 0 && asked[2] != value->version + 1)) {
             sim_check_fail(self, "I4: shard %u answers version %" PRIu64 " for %" PRIu64,
                            state->shard, got[0], value->version);
@@ -942,7 +827,8 @@ sim_check_settled(sim_check_t *self, sim_state_t *state, const cadre_message_t *
                   const cadre_message_t *answer)
 {
     uint64_t base = question->settle.base;
-    if (!is_fenced(self, state, question, question->settle.generation, answer->reply.status)) {
+    if (!sim_check_is_fenced(self, state, question, question->settle.generation,
+                             answer->reply.status)) {
         state->cut = base > state->cut ? base : state->cut;
     }
 }

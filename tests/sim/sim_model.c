@@ -18,8 +18,8 @@ sim_weight(int64_t element)
 }
 
 /* The nearest number of 8 bits, ties to even: what bf16 holds. */
-static double
-round_to_bf16(double value)
+double
+sim_round_to_bf16(double value)
 {
     int exponent = 0;
     double fraction = frexp(value, &exponent);
@@ -30,7 +30,7 @@ void
 sim_put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value)
 {
     if (dtype == CADRE_BF16) {
-        float rounded = (float)round_to_bf16((double)value);
+        float rounded = (float)sim_round_to_bf16((double)value);
         memcpy((char *)bytes + 2 * at, (char *)&rounded + 2, 2);
     } else if (dtype == CADRE_F32) {
         ((float *)bytes)[at] = (float)value;
@@ -170,7 +170,7 @@ static double
 expected(cadre_dtype_t dtype, int64_t n, int64_t element)
 {
     double value = (double)(n * sim_weight(element));
-    return dtype == CADRE_BF16 ? round_to_bf16(value) : value;
+    return dtype == CADRE_BF16 ? sim_round_to_bf16(value) : value;
 }
 
 int64_t

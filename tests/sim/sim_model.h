@@ -90,6 +90,9 @@ size_t sim_variable_size_bytes(const sim_variable_t *self);
 /* What element `element` is a multiple of. */
 int64_t sim_weight(int64_t element);
 
+/* The nearest number that bf16 holds. */
+double sim_round_to_bf16(double value);
+
 /* Writes and reads number `at` of `bytes`. */
 void sim_put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value);
 double sim_get(cadre_dtype_t dtype, const void *bytes, int64_t at);

@@ -493,6 +493,7 @@ summarize(const sim_cluster_t *self)
                            .full_steps = self->check.full_steps,
                            .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
+                           .row_steps = self->check.row_steps,
                            .chained = self->check.chained,
                            .is_fatal = self->check.is_fatal};
 }

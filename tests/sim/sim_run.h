@@ -41,7 +41,8 @@ typedef struct {
     uint64_t unserved;    /* closures that failed because no worker could run them */
     uint64_t full_steps;  /* updates that their step had no room for */
     uint64_t went_back;   /* times that the job went back to a checkpoint */
-    uint64_t row_updates; /* parts of tables that updates changed */
+    uint64_t row_updates; /* parts of tables that updates or steps changed, */
+    uint64_t row_steps;   /* of them by steps */
     uint64_t chained;     /* those in committed files that left pages to a base */
     bool is_fatal;        /* the job ended because a shard refused to end a step */
 } sim_summary_t;

@@ -79,15 +79,13 @@ define_too_large(void)
                               .too_large = true};
 }
 
-/* Whether variable `number` is a table: not where a step is applied as a mean, nor where what a
- * shard may hold is counted to the byte. */
+/* Whether variable `number` is a table: not where what a shard may hold is counted to the byte. */
 static bool
 is_table(const sim_script_t *self, uint32_t number)
 {
     char what[32];
     snprintf(what, sizeof(what), "table %u", number);
     return number > 0 && self->check->short_shard == SIM_NEVER &&
-           core_of(self)->options.consistency != CADRE_SYNC &&
            sim_swarm_has(self->check->seed, "tables", 2) &&
            sim_swarm_has(self->check->seed, what, 2);
 }

@@ -157,7 +157,9 @@ size_of_update(const sim_shard_t *self, const cadre_push_message_t *push)
     const cadre_u64s_t *parts = &push->partitions;
     uint64_t size_bytes = 0;
     for (size_t i = 3; i < push->rows.count; i += 4) {
-        size_bytes += push->rows.items[i] * sizeof(uint64_t);
+        const sim_variable_t *variable = sim_check_variable(self->check, push->rows.items[i - 3]);
+        const uint64_t number_size = variable->dim > 0 ? cadre_dtype_size(variable->wire) : 0;
+        size_bytes += push->rows.items[i] * (sizeof(uint64_t) + variable->dim * number_size);
     }
     for (size_t i = 0; i + 2 < parts->count; i += 3) {
         const cadre_partition_t *partition =

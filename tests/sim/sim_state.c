@@ -91,9 +91,10 @@ sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part
     if (!self->values[at]) {
         self->part_counts[at] = variable->part_count;
         self->values[at] = cadre_calloc(variable->part_count, sizeof(sim_value_t));
-        const sim_rows_t rows = sim_rows_first();
+        const bool is_table = variable->dim > 0;
+        const sim_rows_t rows = is_table ? sim_rows_first(variable) : (sim_rows_t){.rows = 0};
         for (uint32_t i = 0; i < variable->part_count; i++) {
-            begin_history(&self->values[at][i], variable->dim > 0 ? &rows : NULL);
+            begin_history(&self->values[at][i], is_table ? &rows : NULL);
         }
     }
     return &self->values[at][part];
@@ -139,7 +140,7 @@ sim_value_rows_at(const sim_value_t *self, uint64_t version)
 }
 
 void
-sim_value_push(sim_value_t *self, uint64_t keys, int64_t strength)
+sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys, int64_t strength)
 {
     self->updates++;
     self->last = strength;
@@ -148,7 +149,9 @@ sim_value_push(sim_value_t *self, uint64_t keys, int64_t strength)
         return;
     }
     sim_rows_t rows = *sim_value_rows(self);
-    sim_rows_push(&rows, keys, strength);
+    sim_row_sum_t sum = {.keys = 0};
+    sim_row_sum_add(&sum, variable, keys, strength, 1);
+    sim_rows_push(&rows, &sum);
     sim_value_change_rows(self, &rows);
 }
 

@@ -107,7 +107,8 @@ const sim_rows_t *sim_value_rows(const sim_value_t *self);
 const sim_rows_t *sim_value_rows_at(const sim_value_t *self, uint64_t version);
 
 /* An update of strength `strength`, of a table to these keys. */
-void sim_value_push(sim_value_t *self, uint64_t keys, int64_t strength);
+void sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys,
+                    int64_t strength);
 
 /* What the part's n was at this version; false when it had none. */
 bool sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n);

@@ -161,32 +161,75 @@ sim_table_numbers(const sim_variable_t *self, const uint64_t *keys, size_t count
     return chunk;
 }
 
+/* How many numbers of a row are kept. */
+static uint32_t
+kept_columns(const sim_variable_t *variable)
+{
+    return variable->dim < SIM_ROW_MAX ? variable->dim : SIM_ROW_MAX;
+}
+
+/* k * weight of a number of a row. */
+static float
+number_of(const sim_variable_t *variable, uint32_t key, uint32_t column, int64_t k)
+{
+    return (float)(k * sim_weight((int64_t)key * variable->dim + column));
+}
+
 sim_rows_t
-sim_rows_first(void)
+sim_rows_first(const sim_variable_t *variable)
 {
-    return (sim_rows_t){.firsts = UINT64_MAX};
-}
-
-void
-sim_rows_push(sim_rows_t *self, uint64_t keys, int64_t k)
-{
-    self->rows |= keys;
-    for (; keys; keys &= keys - 1) {
-        self->n[__builtin_ctzll(keys)] += (int32_t)k;
+    sim_rows_t self = {.firsts = UINT64_MAX};
+    for (uint32_t key = 0; key < SIM_KEYS; key++) {
+        memcpy(self.numbers[key], variable->firsts + (size_t)key * variable->dim,
+               kept_columns(variable) * sizeof(float));
     }
+    return self;
 }
 
 void
-sim_rows_assign(sim_rows_t *self, uint64_t keys, cadre_assign_mode_t mode, int64_t k)
+sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64_t keys, int64_t k,
+                float weight)
 {
-    cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
-    if (mode == CADRE_ASSIGN_SET) {
-        self->firsts &= ~keys;
-        for (uint64_t left = keys; left; left &= left - 1) {
-            self->n[__builtin_ctzll(left)] = 0;
+    for (uint64_t left = keys; left; left &= left - 1) {
+        const uint32_t key = (uint32_t)__builtin_ctzll(left);
+        const bool is_first = !(self->keys >> key & 1);
+        self->n[key] += (double)weight * (double)k;
+        for (uint32_t i = 0; i < kept_columns(variable); i++) {
+            const float term = weight * number_of(variable, key, i, k);
+            self->numbers[key][i] = is_first ? term : self->numbers[key][i] + term;
         }
     }
-    sim_rows_push(self, keys, mode == CADRE_ASSIGN_SUB ? -k : k);
+    self->keys |= keys;
+}
+
+void
+sim_rows_push(sim_rows_t *self, const sim_row_sum_t *sum)
+{
+    self->rows |= sum->keys;
+    for (uint64_t left = sum->keys; left; left &= left - 1) {
+        const uint32_t key = (uint32_t)__builtin_ctzll(left);
+        self->n[key] += sum->n[key];
+        for (uint32_t i = 0; i < SIM_ROW_MAX; i++) {
+            self->numbers[key][i] += sum->numbers[key][i];
+        }
+    }
+}
+
+void
+sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
+                cadre_assign_mode_t mode, int64_t k)
+{
+    cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
+    const bool sets = mode == CADRE_ASSIGN_SET;
+    sim_row_sum_t sum = {.keys = 0};
+    self->firsts &= sets ? ~keys : UINT64_MAX;
+    for (uint64_t left = sets ? keys : 0; left; left &= left - 1) {
+        const uint32_t key = (uint32_t)__builtin_ctzll(left);
+        self->n[key] = 0;
+        memset(self->numbers[key], 0, sizeof(self->numbers[key]));
+    }
+    sim_row_sum_add(&sum, variable, keys, mode == CADRE_ASSIGN_SUB ? -k : k, 1);
+    sim_rows_push(self, &sum);
 }
 
 /* Whether a number is near what it should be: first values are no whole numbers, and bf16 has 8
@@ -196,6 +239,13 @@ is_near(cadre_dtype_t dtype, double number, double expected)
 {
     const double bits = dtype == CADRE_BF16 ? 0x1p-8 : 0x1p-20;
     return fabs(number - expected) <= 0x1p-6 + fabs(expected) * bits;
+}
+
+/* Whether a number is the one that is kept. */
+static bool
+is_exact(cadre_dtype_t dtype, double number, float kept)
+{
+    return number == (dtype == CADRE_BF16 ? sim_round_to_bf16((double)kept) : (double)kept);
 }
 
 /* Of a wide row not every number is looked at. */
@@ -216,8 +266,10 @@ is_row(const sim_variable_t *self, const sim_rows_t *rows, uint32_t key, cadre_d
     for (uint32_t i = 0; i < self->dim; i += next_column(self, i)) {
         const int64_t element = (int64_t)key * self->dim + i;
         const double first = is_first ? (double)self->firsts[element] : 0;
-        const double expected = first + (double)(rows->n[key] * sim_weight(element));
-        same = same && is_near(dtype, sim_get(dtype, bytes, i), expected);
+        const double expected = first + rows->n[key] * (double)sim_weight(element);
+        const double number = sim_get(dtype, bytes, i);
+        same = same && is_near(dtype, number, expected) &&
+               (i >= SIM_ROW_MAX || is_exact(dtype, number, rows->numbers[key][i]));
     }
     return same;
 }
@@ -262,9 +314,8 @@ sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t o
             snprintf(text, 160, "key %" PRIu64 " has %s row", keys[i], has_row ? "no" : "a");
         } else if (cadre_table_pull(pulled, CADRE_F32, 1, &keys[i], values) < 0 ||
                    !is_row(self, rows, key, CADRE_F32, values)) {
-            snprintf(text, 160, "key %" PRIu64 " begins with %g, its first is %g, n = %" PRId32,
-                     keys[i], (double)values[0], (double)self->firsts[key * self->dim],
-                     rows->n[key]);
+            snprintf(text, 160, "key %" PRIu64 " begins with %.9g instead of %.9g, n = %g", keys[i],
+                     (double)values[0], (double)rows->numbers[key][0], rows->n[key]);
         }
     }
     if (text[0] == '\0' && held != (uint64_t)__builtin_popcountll(rows->rows)) {

@@ -9,7 +9,9 @@
  * follows from its number, at least one of every shard: so what holds of the parts of a dense
  * variable holds of those of a table. An update of strength k adds k * weight(key, column) to the
  * rows of its keys: a row is its first values, or 0 once it was set, and n * weight. First values
- * are those of a table that is on one shard.
+ * are those of a table that is on one shard. A synchronous step adds the mean of its updates, by the
+ * rows that their closures read. The first numbers of a row are kept as floats, too, computed in the
+ * order of the updates: they must be the same to the last bit.
  */
 #ifndef CADRE_TESTS_SIM_SIM_TABLE_H
 #define CADRE_TESTS_SIM_SIM_TABLE_H
@@ -19,10 +21,18 @@
 
 /* The rows of one part; keys that other parts have stay as they began. */
 typedef struct sim_rows {
-    int32_t n[SIM_KEYS];
+    double n[SIM_KEYS];
+    float numbers[SIM_KEYS][SIM_ROW_MAX]; /* the first of each row */
     uint64_t firsts; /* keys of whose values the first ones are still a part: bits */
     uint64_t rows;   /* keys that have a row: bits */
 } sim_rows_t;
+
+/* The sum of the updates of a step, in their order; zeroed: of none. */
+typedef struct {
+    double n[SIM_KEYS];
+    float numbers[SIM_KEYS][SIM_ROW_MAX];
+    uint64_t keys; /* that any of them names: bits */
+} sim_row_sum_t;
 
 /* What names keys: each kind draws others. */
 typedef enum {
@@ -53,11 +63,16 @@ cadre_chunk_t *sim_table_numbers(const sim_variable_t *self, const uint64_t *key
                                  int64_t k, cadre_dtype_t dtype);
 
 /* The rows that a part begins with. */
-sim_rows_t sim_rows_first(void);
+sim_rows_t sim_rows_first(const sim_variable_t *variable);
 
-/* An update of strength k; an assignment of k, whose mode is one of set, add and sub. */
-void sim_rows_push(sim_rows_t *self, uint64_t keys, int64_t k);
-void sim_rows_assign(sim_rows_t *self, uint64_t keys, cadre_assign_mode_t mode, int64_t k);
+/* Adds an update of strength k to a sum, times `weight`; applies the sum. */
+void sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64_t keys, int64_t k,
+                     float weight);
+void sim_rows_push(sim_rows_t *self, const sim_row_sum_t *sum);
+
+/* An assignment of k, whose mode is one of set, add and sub. */
+void sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
+                     cadre_assign_mode_t mode, int64_t k);
 
 /* The position of a key among those of all tables; SIM_KEYS for none of them. */
 uint32_t sim_table_find(const sim_variable_t *self, uint64_t key);

@@ -137,6 +137,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->full_steps += summary->full_steps;
     total->went_back += summary->went_back;
     total->row_updates += summary->row_updates;
+    total->row_steps += summary->row_steps;
     total->chained += summary->chained;
 }
 
@@ -165,14 +166,14 @@ run_range(const options_t *options)
            " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
            " closures that no worker could run, %" PRIu64 " backup attempts (%" PRIu64
            " won), %" PRIu64 " updates that found no room in their step, %" PRIu64
-           " updates of parts of tables, %" PRIu64 " of their files with a base, %" PRIu64
-           " times that the job went back, %" PRIu64
+           " updates of parts of tables (%" PRIu64 " by steps), %" PRIu64
+           " of their files with a base, %" PRIu64 " times that the job went back, %" PRIu64
            " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
            total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
            total.taken, total.found, total.committed, total.given_up, total.refused, total.unserved,
-           total.backups, total.won, total.full_steps, total.row_updates, total.chained,
-           total.went_back, total.lives);
+           total.backups, total.won, total.full_steps, total.row_updates, total.row_steps,
+           total.chained, total.went_back, total.lives);
     return few == 0;
 }
 
