@@ -75,7 +75,7 @@ apply_step_to_rows(sim_check_t *self, sim_state_t *state, const cadre_u64s_t *up
         }
     }
     value->updates++;
-    sim_rows_push(&rows, &sum);
+    sim_rows_push(&rows, sim_check_variable(self, part[0]), &sum);
     sim_value_change_rows(value, &rows);
     value->step_version = value->version;
     self->row_updates++;

@@ -43,6 +43,7 @@ typedef struct {
     bool too_large;          /* for a shard that is short of memory: nothing uses it */
     bool is_table;           /* of rows of shape[0] numbers by key (sim_table.h) */
     const char *initializer; /* of a table; NULL: zeros */
+    uint32_t admit_after;    /* of a table: sightings of a key before it has a row; 0: it has one */
 } sim_definition_t;
 
 typedef struct {

@@ -90,6 +90,17 @@ is_table(const sim_script_t *self, uint32_t number)
            sim_swarm_has(self->check->seed, what, 2);
 }
 
+/* How often keys of a table must be seen before they have rows: in half of the tables it is more
+ * than once. */
+static uint32_t
+admit_after(const sim_script_t *self, uint32_t number)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "admission of table %u", number);
+    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 7);
+    return drawn < 4 ? 0 : (uint32_t)(drawn - 2);
+}
+
 static sim_definition_t
 define_table(const sim_script_t *self, uint32_t number)
 {
@@ -106,7 +117,8 @@ define_table(const sim_script_t *self, uint32_t number)
         .shape = {is_wide ? SIM_ROW_WIDE : (int64_t)(1 + drawn / 8 % SIM_ROW_MAX)},
         .optimizer = optimizers[drawn & 1],
         .is_table = true,
-        .initializer = initializers[drawn >> 1 & 1]};
+        .initializer = initializers[drawn >> 1 & 1],
+        .admit_after = admit_after(self, number)};
 }
 
 static sim_definition_t
@@ -197,6 +209,7 @@ add_table(sim_script_t *self, const sim_definition_t *definition, const char *na
     cadre_table_spec_t spec = cadre_table_spec((uint32_t)definition->shape[0]);
     const cadre_optimizer_t optimizer = optimizer_of(definition);
     cadre_variable_t *variable = NULL;
+    spec.admit_after = definition->admit_after;
     if (cadre_initializer_spec_parse(&spec.initializer, definition->initializer) < 0 ||
         cadre_optimizer_spec_take(&spec.optimizer, &optimizer) < 0 ||
         cadre_catalogue_add_table(&core_of(self)->catalogue, name, &spec, definition->wire,

@@ -151,7 +151,7 @@ sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys,
     sim_rows_t rows = *sim_value_rows(self);
     sim_row_sum_t sum = {.keys = 0};
     sim_row_sum_add(&sum, variable, keys, strength, 1);
-    sim_rows_push(&rows, &sum);
+    sim_rows_push(&rows, variable, &sum);
     sim_value_change_rows(self, &rows);
 }
 

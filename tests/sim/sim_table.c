@@ -202,17 +202,38 @@ sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64_t ke
     self->keys |= keys;
 }
 
-void
-sim_rows_push(sim_rows_t *self, const sim_row_sum_t *sum)
+/* Counts a sighting of the keys that have no row; returns those of all that have one now. */
+static uint64_t
+admit(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
 {
-    self->rows |= sum->keys;
-    for (uint64_t left = sum->keys; left; left &= left - 1) {
+    uint64_t admitted = keys & self->rows;
+    for (uint64_t left = keys & ~self->rows; left; left &= left - 1) {
+        const int key = __builtin_ctzll(left);
+        self->seen[key]++;
+        admitted |= self->seen[key] >= variable->definition.admit_after ? left & -left : 0;
+    }
+    self->unadmitted += (uint64_t)__builtin_popcountll(keys & ~admitted);
+    return admitted;
+}
+
+/* Adds a sum to rows, of which those that there are not are made. */
+static void
+add(sim_rows_t *self, const sim_row_sum_t *sum, uint64_t keys)
+{
+    self->rows |= keys;
+    for (uint64_t left = keys; left; left &= left - 1) {
         const uint32_t key = (uint32_t)__builtin_ctzll(left);
         self->n[key] += sum->n[key];
         for (uint32_t i = 0; i < SIM_ROW_MAX; i++) {
             self->numbers[key][i] += sum->numbers[key][i];
         }
     }
+}
+
+void
+sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum)
+{
+    add(self, sum, admit(self, variable, sum->keys));
 }
 
 void
@@ -229,7 +250,7 @@ sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
         memset(self->numbers[key], 0, sizeof(self->numbers[key]));
     }
     sim_row_sum_add(&sum, variable, keys, mode == CADRE_ASSIGN_SUB ? -k : k, 1);
-    sim_rows_push(self, &sum);
+    add(self, &sum, keys);
 }
 
 /* Whether a number is near what it should be: first values are no whole numbers, and bf16 has 8
@@ -303,7 +324,8 @@ sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t o
     uint64_t keys[SIM_KEYS];
     float values[SIM_ROW_WIDE];
     const size_t count = list_keys(self, of_part, keys);
-    const uint64_t held = cadre_table_figures(table).rows;
+    const cadre_table_figures_t figures = cadre_table_figures(table);
+    const uint64_t held = figures.rows;
     text[0] = '\0';
     for (size_t i = 0; i < count; i++) {
         const uint32_t key = sim_table_find(self, keys[i]);
@@ -317,6 +339,10 @@ sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t o
             snprintf(text, 160, "key %" PRIu64 " begins with %.9g instead of %.9g, n = %g", keys[i],
                      (double)values[0], (double)rows->numbers[key][0], rows->n[key]);
         }
+    }
+    if (text[0] == '\0' && figures.unadmitted != rows->unadmitted) {
+        snprintf(text, 160, "it has dropped %" PRIu64 " gradients, not %" PRIu64,
+                 figures.unadmitted, rows->unadmitted);
     }
     if (text[0] == '\0' && held != (uint64_t)__builtin_popcountll(rows->rows)) {
         snprintf(text, 160, "it has %" PRIu64 " rows, not %d", held,

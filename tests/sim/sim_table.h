@@ -23,8 +23,10 @@
 typedef struct sim_rows {
     double n[SIM_KEYS];
     float numbers[SIM_KEYS][SIM_ROW_MAX]; /* the first of each row */
-    uint64_t firsts; /* keys of whose values the first ones are still a part: bits */
-    uint64_t rows;   /* keys that have a row: bits */
+    uint64_t firsts;        /* keys of whose values the first ones are still a part: bits */
+    uint64_t rows;          /* keys that have a row: bits */
+    uint8_t seen[SIM_KEYS]; /* updates that named a key without one, where that counts */
+    uint64_t unadmitted;    /* gradients that were dropped for want of a row */
 } sim_rows_t;
 
 /* The sum of the updates of a step, in their order; zeroed: of none. */
@@ -65,10 +67,11 @@ cadre_chunk_t *sim_table_numbers(const sim_variable_t *self, const uint64_t *key
 /* The rows that a part begins with. */
 sim_rows_t sim_rows_first(const sim_variable_t *variable);
 
-/* Adds an update of strength k to a sum, times `weight`; applies the sum. */
+/* Adds an update of strength k to a sum, times `weight`; applies the sum to the keys that have a
+ * row, or have been seen often enough to get one. */
 void sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64_t keys, int64_t k,
                      float weight);
-void sim_rows_push(sim_rows_t *self, const sim_row_sum_t *sum);
+void sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum);
 
 /* An assignment of k, whose mode is one of set, add and sub. */
 void sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
