@@ -162,7 +162,8 @@ typedef struct {
     uint64_t seed;
     const uint64_t *now_ms;
     const uint64_t *events;
-    bool relaxed; /* a shard that is lost costs updates */
+    bool in_series; /* updates are applied when they come, in the order of the program's calls */
+    bool relaxed;   /* a shard that is lost costs updates */
     sim_variable_t variables[SIM_VARIABLES_MAX];
     uint32_t known_count;
     uint32_t variable_count; /* those that closures of this life may use */
@@ -318,6 +319,11 @@ void sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_me
 /* A shard holds an update of a synchronous step, which changes nothing before its end. */
 void sim_check_hold(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
                     const cadre_message_t *question, const cadre_message_t *answer);
+
+/* (I4) In a job in series the update of `call` that is applied now comes behind those of all calls
+ * before it, and is made of what these left. */
+void sim_check_series(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
+                      const cadre_push_message_t *push);
 
 /* A shard answered END_STEP. */
 void sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,

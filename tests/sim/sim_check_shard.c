@@ -208,6 +208,7 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
         sim_value_push(value, sim_check_variable(self, items[0]),
                        sim_check_pushed_keys(self, call, push->update, items), call->strength);
         self->row_updates += value->rows != NULL;
+        value->step_version = self->in_series ? value->version : 0;
         if (applied->versions.items[i] != value->version) {
             sim_check_fail(self, "APPLIED says version %" PRIu64 ", it is %" PRIu64,
                            applied->versions.items[i], value->version);
@@ -303,6 +304,9 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
     }
     if (state->image && push->update < state->image->cut) {
         apply_to_image(self, state->image, call, push);
+    }
+    if (self->in_series) {
+        sim_check_series(self, state, call, push);
     }
     state->applied++;
     self->replayed += call->ended && call->status == 0;

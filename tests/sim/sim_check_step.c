@@ -195,3 +195,24 @@ sim_check_end_step(sim_check_t *self, sim_state_t *state, const cadre_message_t 
         held->is_over = held->is_over || held->step <= end->step;
     }
 }
+
+void
+sim_check_series(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
+                 const cadre_push_message_t *push)
+{
+    if (call->index < state->calls) {
+        sim_check_fail(self, "I4: the update of call %u comes behind that of call %u", call->index,
+                       state->calls - 1);
+    }
+    for (size_t i = 0; i < push->partitions.count; i += 3) {
+        const uint64_t *items = push->partitions.items + i;
+        const sim_value_t *value = sim_check_value(self, state, items[0], items[1]);
+        const bool is_pulled = call->pulls >> (items[0] - 1) & 1;
+        if (is_pulled && items[2] < value->step_version) {
+            sim_check_fail(
+                self, "I4: call %u is of version %" PRIu64 ", the call before it made %" PRIu64,
+                call->index, items[2], value->step_version);
+        }
+    }
+    state->calls = call->index + 1;
+}

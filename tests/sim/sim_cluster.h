@@ -47,6 +47,7 @@ enum { SIM_TRAP_RESTORE = 100 };
 typedef struct sim_cluster {
     uint64_t seed;
     bool quiet;
+    bool in_series; /* its job is; it has one ps, and one worker of one slot, and loses nothing */
     bool verbose;
     cadre_random_t random;
     sim_network_t network;

@@ -320,6 +320,9 @@ sim_faults_init(sim_cluster_t *self)
 {
     static const uint64_t every_ms[] = {200, 500, 1000, 3000};
     self->network.weather = draw_weather(self);
+    if (self->in_series) {
+        sim_network_calm(&self->network);
+    }
     self->is_stormy = self->network.weather.drop >= STORM || self->network.weather.late >= STORM;
     self->network.bandwidth = draw_bandwidth(self);
     self->fault_every_ms = self->quiet ? 0 : every_ms[sim_faults_draw(self, 0, 3)];

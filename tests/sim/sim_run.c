@@ -34,7 +34,7 @@ draw(sim_cluster_t *self, uint64_t low, uint64_t high)
 static bool
 is_large(const sim_cluster_t *self)
 {
-    return sim_swarm_has(self->seed, "large", 50);
+    return !self->in_series && sim_swarm_has(self->seed, "large", 50);
 }
 
 /* How often the program changes a learning rate, in 10,000 operations. */
@@ -82,7 +82,11 @@ swarm_coordinator(sim_cluster_t *self)
     cadre_core_options_t *options = &self->coordinator->options;
     options->step_closures = 1;
     self->shard_plan.refuses_steps = self->refuses_steps;
-    if (self->refuses_steps || sim_swarm_has(self->seed, "steps", 6)) {
+    options->is_serial = self->in_series;
+    if (self->in_series) {
+        options->consistency = CADRE_SYNC;
+        options->recovery = CADRE_RECOVERY_ROLLBACK;
+    } else if (self->refuses_steps || sim_swarm_has(self->seed, "steps", 6)) {
         options->consistency = CADRE_SYNC;
         options->step_closures = (uint32_t)sim_swarm_draw(self->seed, "step", 1, 8);
         options->recovery = CADRE_RECOVERY_ROLLBACK;
@@ -90,7 +94,7 @@ swarm_coordinator(sim_cluster_t *self)
         options->consistency = CADRE_BOUNDED;
         options->staleness_bound = (uint32_t)sim_swarm_draw(self->seed, "bound", 0, 12);
     }
-    if (sim_swarm_has(self->seed, "backups", 3)) {
+    if (!self->in_series && sim_swarm_has(self->seed, "backups", 3)) {
         options->backup_attempts = (uint32_t)sim_swarm_draw(self->seed, "backup attempts", 1, 4);
     }
     if (sim_swarm_has(self->seed, "fill", 4)) { /* some shards have no variables, or few */
@@ -144,6 +148,7 @@ make_places(sim_cluster_t *self)
 {
     uint32_t workers =
         is_large(self) ? SIM_WORKER_PLACES_MAX : (uint32_t)draw(self, 1, USUAL_WORKERS);
+    workers = self->in_series ? 1 : workers;
     uint32_t fixed = (uint32_t)draw(self, 0, workers);
     bool ps_fixed = draw(self, 0, 4) > 0;
     self->same_addresses = self->same_addresses && ps_fixed;
@@ -154,8 +159,8 @@ make_places(sim_cluster_t *self)
         bool is_fixed = is_ps ? ps_fixed : index < fixed;
         self->places[i] = (sim_place_t){.role = is_ps ? CADRE_ROLE_PS : CADRE_ROLE_WORKER,
                                         .index = is_fixed ? index : CADRE_INDEX_ANY,
-                                        .slots = (uint32_t)draw(self, 1, 4),
-                                        .ahead = (uint32_t)draw(self, 0, 2),
+                                        .slots = self->in_series ? 1 : (uint32_t)draw(self, 1, 4),
+                                        .ahead = self->in_series ? 0 : (uint32_t)draw(self, 0, 2),
                                         .task = SIM_NEVER};
         bool is_late = !is_ps && draw(self, 0, 3) == 0;
         sim_network_at(&self->network, draw(self, 0, is_late ? 20000 : 500), SIM_FAULT,
@@ -504,15 +509,18 @@ sim_run(const sim_options_t *options)
     sim_cluster_t *self = cadre_calloc(1, sizeof(*self));
     uint64_t seed = options->seed;
     self->seed = seed;
-    self->quiet = options->quiet;
+    self->quiet = options->quiet || options->in_series;
+    self->in_series = options->in_series;
     self->refuses_steps = options->refuses_steps;
     self->verbose = options->verbose;
     cadre_random_init(&self->random, seed, RANDOM_STREAM);
     sim_network_init(&self->network, seed);
     self->shard_count = is_large(self) ? SIM_SHARDS_MAX : (uint32_t)draw(self, 1, USUAL_SHARDS);
+    self->shard_count = self->in_series ? 1 : self->shard_count;
     sim_check_init(&self->check, seed, self->shard_count);
     self->check.now_ms = &self->network.now_ms;
     self->check.events = &self->network.events;
+    self->check.in_series = self->in_series;
     sim_faults_init(self);
     make_coordinator(self);
     make_places(self);

@@ -14,7 +14,9 @@ enum { SIM_FAULTS_MIN = 5 }; /* in every job but a quiet one */
 
 typedef struct {
     uint64_t seed;
-    bool quiet;         /* messages suffer, and nothing else */
+    bool quiet;     /* messages suffer, and nothing else */
+    bool in_series; /* a synchronous job whose steps one slot runs one after the other; nothing is
+                       lost, as in one process */
     bool refuses_steps; /* a synchronous job whose shards end no step: it must end with the error */
     bool verbose;
 } sim_options_t;

@@ -71,6 +71,7 @@ typedef struct sim_state {
     sim_pushed_t *held; /* since the restore */
     size_t held_count;
     uint64_t step;           /* that ended last */
+    uint32_t calls;          /* in series: 1 + the number of the last call that it has */
     uint64_t checkpoint;     /* of the last cut that was opened here, or had ended before */
     struct sim_state *image; /* what is below the cut that is open; NULL: none is */
     char problem[160];       /* why nothing may be restored from this copy; "" for none */

@@ -2,10 +2,11 @@
  * sim_test - runs whole jobs in one thread, one per seed, and checks the invariants
  * (docs/protocol.md) after every event.
  *
- *     sim_test                     seeds 1 to 500 (150 with a sanitizer), 1 to 10 quiet and 1 to
- *                                  20 refused, and that a seed repeats itself
+ *     sim_test                     seeds 1 to 500 (150 with a sanitizer), 1 to 10 quiet, 1 to 20
+ *                                  in series and 1 to 20 refused, and that a seed repeats itself
  *     sim_test --seeds 1..5000     others; a line for each with --list
  *     sim_test --quiet --seeds ... jobs in which only messages suffer
+ *     sim_test --series --seeds ... synchronous jobs whose steps one slot runs in series
  *     sim_test --refused --seeds ... synchronous jobs whose shards refuse to end a step
  *     sim_test --seed 17 --verbose one, with every message and fault
  *
@@ -23,12 +24,19 @@
 #include "tests/sanitizer.h"
 #include "tests/sim/sim_run.h"
 
-enum { SEEDS = SANITIZER ? 150 : 500, QUIET_SEEDS = 10, REFUSED_SEEDS = 20, REPEATED = 20 };
+enum {
+    SEEDS = SANITIZER ? 150 : 500,
+    QUIET_SEEDS = 10,
+    SERIES_SEEDS = 20,
+    REFUSED_SEEDS = 20,
+    REPEATED = 20
+};
 
 typedef struct {
     uint64_t first;
     uint64_t last;
     bool quiet;
+    bool series;
     bool refused;
     bool verbose;
     bool list;
@@ -64,6 +72,8 @@ parse(int count, char **words, options_t *options)
             options->verbose = true;
         } else if (strcmp(words[i], "--quiet") == 0) {
             options->quiet = true;
+        } else if (strcmp(words[i], "--series") == 0) {
+            options->series = true;
         } else if (strcmp(words[i], "--refused") == 0) {
             options->refused = true;
         } else if (strcmp(words[i], "--list") == 0) {
@@ -83,13 +93,22 @@ parse(int count, char **words, options_t *options)
     return options->first <= options->last;
 }
 
+/* The option that made worlds special. */
+static const char *
+name_of(const options_t *options)
+{
+    const char *name = options->quiet ? " --quiet" : "";
+    return options->series ? " --series" : name;
+}
+
 static sim_summary_t
 run(uint64_t seed, const options_t *options)
 {
     snprintf(aborted_text, sizeof(aborted_text), "sim: seed %" PRIu64 "%s crashed\n", seed,
-             options->quiet ? " --quiet" : "");
+             name_of(options));
     sim_summary_t summary = sim_run(&(sim_options_t){.seed = seed,
                                                      .quiet = options->quiet,
+                                                     .in_series = options->series,
                                                      .refuses_steps = options->refused,
                                                      .verbose = options->verbose});
     if (options->list || options->verbose) {
@@ -150,7 +169,7 @@ run_range(const options_t *options)
     for (uint64_t seed = options->first; seed <= options->last; seed++) {
         sim_summary_t summary = run(seed, options);
         add(&total, &summary);
-        if (!options->quiet && summary.faults < SIM_FAULTS_MIN) {
+        if (!options->quiet && !options->series && summary.faults < SIM_FAULTS_MIN) {
             fprintf(stderr, "sim: seed %" PRIu64 " has only %" PRIu64 " faults\n", seed,
                     summary.faults);
             few++;
@@ -160,7 +179,7 @@ run_range(const options_t *options)
             return false;
         }
     }
-    printf("sim: %" PRIu64 " %sseeds, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
+    printf("sim: %" PRIu64 " seeds%s, %" PRIu64 " events, %" PRIu64 " closures, %" PRIu64
            " faults (%" PRIu64 " seeds with fewer than %d), %" PRIu64 " restores, %" PRIu64
            " updates replayed, %" PRIu64 " results taken (%" PRIu64 " where they were), %" PRIu64
            " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
@@ -169,9 +188,9 @@ run_range(const options_t *options)
            " updates of parts of tables (%" PRIu64 " by steps), %" PRIu64
            " of their files with a base, %" PRIu64 " times that the job went back, %" PRIu64
            " deaths of the coordinator: all invariants held\n",
-           options->last - options->first + 1, options->quiet ? "quiet " : "", total.events,
-           total.closures, total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed,
-           total.taken, total.found, total.committed, total.given_up, total.refused, total.unserved,
+           options->last - options->first + 1, name_of(options), total.events, total.closures,
+           total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed, total.taken,
+           total.found, total.committed, total.given_up, total.refused, total.unserved,
            total.backups, total.won, total.full_steps, total.row_updates, total.row_steps,
            total.chained, total.went_back, total.lives);
     return few == 0;
@@ -201,8 +220,9 @@ main(int count, char **words)
 {
     options_t options;
     if (!parse(count, words, &options)) {
-        fprintf(stderr, "usage: sim_test [--seed N | --seeds A..B] [--quiet | --refused] [--list] "
-                        "[--verbose]\n");
+        fprintf(stderr,
+                "usage: sim_test [--seed N | --seeds A..B] [--quiet | --series | --refused] "
+                "[--list] [--verbose]\n");
         return 64;
     }
     printf("sim: seeds %" PRIu64 "..%" PRIu64 "\n", options.first, options.last);
@@ -213,8 +233,9 @@ main(int count, char **words)
     bool good = options.refused ? run_refused(&options) : run_range(&options);
     if (good && count == 1) {
         options_t quiet = {.first = 1, .last = QUIET_SEEDS, .quiet = true};
+        options_t series = {.first = 1, .last = SERIES_SEEDS, .series = true};
         options_t refused = {.first = 1, .last = REFUSED_SEEDS, .refused = true};
-        good = run_range(&quiet) && run_refused(&refused);
+        good = run_range(&quiet) && run_range(&series) && run_refused(&refused);
     }
     return good ? 0 : 1;
 }

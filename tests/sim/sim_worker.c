@@ -421,6 +421,20 @@ take_rows(sim_worker_t *self, uint32_t dataset)
     }
 }
 
+/* The reader reads the batches of a closure: in series in turn, as one that opens each dataset once
+ * does. */
+static void
+load(sim_worker_t *self, uint64_t closure)
+{
+    const uint64_t now_ms = self->network->now_ms;
+    uint64_t due_ms = now_ms + sim_between(self->random, 0, LOAD_MS_MAX);
+    if (self->check->in_series) {
+        self->load_ms = due_ms > self->load_ms ? due_ms : self->load_ms;
+        due_ms = self->load_ms;
+    }
+    sim_network_at(self->network, due_ms - now_ms, SIM_LOADED, self->node, closure);
+}
+
 static void
 on_event(sim_worker_t *self, cadre_worker_event_t *event)
 {
@@ -431,8 +445,7 @@ on_event(sim_worker_t *self, cadre_worker_event_t *event)
                        self->node, event->index);
         break;
     case CADRE_WORKER_LOAD:
-        sim_network_at(self->network, sim_between(self->random, 0, LOAD_MS_MAX), SIM_LOADED,
-                       self->node, event->closure);
+        load(self, event->closure);
         break;
     case CADRE_WORKER_START:
         on_start(self, event);

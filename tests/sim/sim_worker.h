@@ -41,6 +41,8 @@ typedef struct {
     sim_check_t *check;
     cadre_random_t *random;
     sim_lacks_t lacks;
+    uint64_t
+        load_ms; /* in series: when the last of the batches that it was told to read is there */
     uint32_t slowness; /* how many times as long its closures take */
     cadre_registry_t *registry;
     cadre_worker_core_t *core; /* NULL: dead */
