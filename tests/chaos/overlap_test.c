@@ -24,6 +24,7 @@
 #include "common/base/memory.h"
 #include "common/system/clock.h"
 #include "tests/chaos/proxy.h"
+#include "tests/sanitizer.h"
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 
@@ -273,8 +274,9 @@ Test(overlap, three_slots_hide_a_delay_of_20_ms_and_their_traces_show_it)
     double three = train(&rig, 3 * CLOSURES);
     json_t *alone = load_trace(&rig, 0); /* of a worker that SIGTERM has ended */
     rig_close(&rig);
-    cr_expect_geq(three / one, least_ratio, "%.0f and %.0f examples/s with 1 and 3 slots", one,
-                  three);
+    /* with a sanitizer what computes takes as long as the delay */
+    cr_expect(SANITIZER || three / one >= least_ratio,
+              "%.0f and %.0f examples/s with 1 and 3 slots", one, three);
     expect_whole(alone, CLOSURES);
     expect_overlap(alone, false);
     json_decref(alone);

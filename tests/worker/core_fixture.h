@@ -277,7 +277,14 @@ sent(fixture_t *self, cadre_message_type_t type)
     return there;
 }
 
-/* The first event of that kind; the caller ends its values. */
+static inline void
+end_event(cadre_worker_event_t *event)
+{
+    cadre_values_fini(&event->values, event->value_count);
+    cadre_holding_destroy(&event->holding);
+}
+
+/* The first event of that kind; the caller ends its values and what it releases. */
 static inline bool
 take_event(fixture_t *self, cadre_worker_event_kind_t kind, cadre_worker_event_t *event)
 {
@@ -285,7 +292,7 @@ take_event(fixture_t *self, cadre_worker_event_kind_t kind, cadre_worker_event_t
         if (event->kind == kind) {
             return true;
         }
-        cadre_values_fini(&event->values, event->value_count);
+        end_event(event);
     }
     return false;
 }
@@ -294,7 +301,11 @@ static inline bool
 happened(fixture_t *self, cadre_worker_event_kind_t kind)
 {
     cadre_worker_event_t event;
-    return take_event(self, kind, &event);
+    const bool it_did = take_event(self, kind, &event);
+    if (it_did) {
+        end_event(&event);
+    }
+    return it_did;
 }
 
 /* The run that was started. */

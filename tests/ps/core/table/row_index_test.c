@@ -70,24 +70,25 @@ check_all(const fixture_t *f, size_t count, const uint64_t *keys, const uint32_t
     free(found);
 }
 
-/* Random additions and removals beside an array; first more of the ones, then of the others. */
+/* Random additions and removals beside an array of so many keys; first more of the ones, then of
+ * the others. */
 static void
-follow_an_array(uint64_t seed, uint64_t distance)
+follow_an_array(uint64_t seed, size_t count, uint64_t distance)
 {
-    enum { KEYS = 30000, OPERATIONS = 200000 };
+    const size_t operations = 7 * count;
     fixture_t f = set_up();
-    uint64_t *keys = cadre_calloc(KEYS, sizeof(*keys));
-    uint32_t *rows = cadre_calloc(KEYS, sizeof(*rows));
-    for (size_t i = 0; i < KEYS; i++) {
+    uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    uint32_t *rows = cadre_calloc(count, sizeof(*rows));
+    for (size_t i = 0; i < count; i++) {
         keys[i] = distance > 0 ? i * distance : key_of_hash((uint64_t)i << 40 | 77);
         rows[i] = CADRE_ROW_NONE;
     }
 
     cadre_random_t random;
     cadre_random_init(&random, seed, 1);
-    for (size_t i = 0; i < OPERATIONS; i++) {
-        const size_t key = cadre_random_below(&random, KEYS);
-        const bool grow = cadre_random_below(&random, 10) < (i < OPERATIONS / 2 ? 8 : 2);
+    for (size_t i = 0; i < operations; i++) {
+        const size_t key = cadre_random_below(&random, count);
+        const bool grow = cadre_random_below(&random, 10) < (i < operations / 2 ? 8 : 2);
         if (grow && rows[key] == CADRE_ROW_NONE) {
             rows[key] = add(&f, keys[key]);
         } else if (!grow && rows[key] != CADRE_ROW_NONE) {
@@ -95,10 +96,10 @@ follow_an_array(uint64_t seed, uint64_t distance)
             rows[key] = CADRE_ROW_NONE;
         }
         if (i % 40000 == 39999) {
-            check_all(&f, KEYS, keys, rows);
+            check_all(&f, count, keys, rows);
         }
     }
-    check_all(&f, KEYS, keys, rows);
+    check_all(&f, count, keys, rows);
 
     free(keys);
     free(rows);
@@ -108,14 +109,14 @@ follow_an_array(uint64_t seed, uint64_t distance)
 Test(row_index, finds_what_was_added_and_not_removed)
 {
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        follow_an_array(seed, 1);
-        follow_an_array(seed, UINT64_C(1) << 48);
+        follow_an_array(seed, 30000, 1);
+        follow_an_array(seed, 30000, UINT64_C(1) << 48);
     }
 }
 
 Test(row_index, finds_keys_that_were_made_to_have_the_same_bits)
 {
-    follow_an_array(5, 0);
+    follow_an_array(5, 6000, 0); /* each is looked for among all */
 }
 
 Test(row_index, keeps_its_list_short_for_keys_that_were_made_to_have_the_same_bits)
