@@ -9,9 +9,9 @@
  * follows from its number, at least one of every shard: so what holds of the parts of a dense
  * variable holds of those of a table. An update of strength k adds k * weight(key, column) to the
  * rows of its keys: a row is its first values, or 0 once it was set, and n * weight. First values
- * are those of a table that is on one shard. A synchronous step adds the mean of its updates, by the
- * rows that their closures read. The first numbers of a row are kept as floats, too, computed in the
- * order of the updates: they must be the same to the last bit.
+ * are those of a table that is on one shard. A synchronous step adds the mean of its updates, by
+ * the rows that their closures read. The first numbers of a row are kept as floats, too, computed
+ * in the order of the updates: they must be the same to the last bit.
  */
 #ifndef CADRE_TESTS_SIM_SIM_TABLE_H
 #define CADRE_TESTS_SIM_SIM_TABLE_H
