@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -94,6 +95,7 @@ newest(const cadre_sighting_sketch_t *self)
 static void
 retire_oldest(cadre_sighting_sketch_t *self)
 {
+    cadre_assert(self->layer_count > 0); /* one layer alone is never too large */
     layer_t oldest = self->layers[0];
     self->layer_count--;
     memmove(self->layers, self->layers + 1, self->layer_count * sizeof(*self->layers));
