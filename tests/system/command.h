@@ -16,7 +16,7 @@
 
 #include "tests/system/scratch.h"
 
-enum { COMMAND_WAIT_MS = 100000 }; /* for the end of a run, on a busy machine with sanitizers */
+enum { COMMAND_WAIT_MS = 600000 }; /* for the end of a run, on a busy machine with sanitizers */
 
 typedef struct {
     scratch_t scratch;
