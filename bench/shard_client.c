@@ -494,16 +494,6 @@ typedef struct {
     size_t size_bytes;
 } kept_pull_t;
 
-static size_t
-chunk_bytes(const cadre_message_t *message)
-{
-    size_t size_bytes = 0;
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-    return size_bytes;
-}
-
 static int
 ask_part(cadre_bench_shard_client_t *self, kept_pull_t *pull, cadre_row_cache_t *kept)
 {
@@ -517,7 +507,7 @@ ask_part(cadre_bench_shard_client_t *self, kept_pull_t *pull, cadre_row_cache_t 
     message.pull = (cadre_pull_message_t){.generation = GENERATION,
                                           .rows = cadre_row_part_list(record, 1),
                                           .held = {held, held ? 1 : 0}};
-    pull->size_bytes += chunk_bytes(&message);
+    pull->size_bytes += cadre_message_chunks_size_bytes(&message);
     return send_message(self->data, NULL, &message);
 }
 
@@ -531,7 +521,8 @@ take_part(cadre_bench_shard_client_t *self, kept_pull_t *pull, cadre_row_cache_t
     if (status < 0) {
         return status;
     }
-    pull->size_bytes += chunk_bytes(&answer) + answer.values.unchanged.count * sizeof(uint64_t);
+    pull->size_bytes +=
+        cadre_message_chunks_size_bytes(&answer) + answer.values.unchanged.count * sizeof(uint64_t);
     if (answer.type != CADRE_MESSAGE_VALUES || answer.values.status != 0 ||
         cadre_pull_intake_take(&intake, &pull->run, &at, 1, &answer) < 0) {
         char text[CADRE_TEXT_SIZE_MAX];

@@ -67,6 +67,16 @@ cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk)
     self->chunks[self->chunk_count++] = chunk;
 }
 
+size_t
+cadre_message_chunks_size_bytes(const cadre_message_t *self)
+{
+    size_t size_bytes = 0;
+    for (size_t i = 0; i < self->chunk_count; i++) {
+        size_bytes += cadre_chunk_size_bytes(self->chunks[i]);
+    }
+    return size_bytes;
+}
+
 /* Drops the references to the chunks, and frees the decoded strings and lists. */
 void
 cadre_message_fini(cadre_message_t *self)

@@ -226,6 +226,9 @@ const uint64_t *cadre_message_shard(const cadre_message_t *self);
 /* Appends one payload chunk; takes the caller's reference. */
 void cadre_message_add_chunk(cadre_message_t *self, cadre_chunk_t *chunk);
 
+/* Returns how many bytes all payload chunks have. */
+size_t cadre_message_chunks_size_bytes(const cadre_message_t *self);
+
 /* Drops the chunk references and the storage. Harmless on a zeroed message. */
 void cadre_message_fini(cadre_message_t *self);
 

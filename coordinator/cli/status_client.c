@@ -91,11 +91,7 @@ ask(client_t *self, int64_t now_ms)
 static char *
 join_chunks(const cadre_message_t *message)
 {
-    size_t size = 0;
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        size += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-
+    const size_t size = cadre_message_chunks_size_bytes(message);
     char *text = cadre_calloc(size + 1, 1);
     for (size_t i = 0, at = 0; i < message->chunk_count; i++) {
         size_t part = cadre_chunk_size_bytes(message->chunks[i]);

@@ -286,16 +286,6 @@ cadre_intake_is_waiting(const cadre_intake_t *self, uint64_t incarnation, uint64
     return at < self->count && self->all[at].next_part == 0;
 }
 
-static uint64_t
-size_bytes_of(const cadre_message_t *message)
-{
-    uint64_t size_bytes = 0;
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-    return size_bytes;
-}
-
 static void
 append_numbers(numbers_t *self, const uint64_t *items, size_t count)
 {
@@ -314,7 +304,7 @@ append(reservation_t *reservation, cadre_message_t *message)
     cadre_message_t *whole = &reservation->whole;
     append_numbers(&reservation->partitions, push->partitions.items, push->partitions.count);
     append_numbers(&reservation->rows, push->rows.items, push->rows.count);
-    reservation->got_bytes += size_bytes_of(message);
+    reservation->got_bytes += cadre_message_chunks_size_bytes(message);
     if (reservation->next_part == 0) {
         *whole = *message;
         *message = (cadre_message_t){.type = message->type};
@@ -343,7 +333,8 @@ cadre_intake_take(cadre_intake_t *self, const cadre_task_t *from, cadre_message_
         drop_parts(reservation); /* retransmitted from the first part */
     }
     bool fits = reservation && reservation->granted && push.part == reservation->next_part &&
-                reservation->got_bytes + size_bytes_of(message) <= reservation->size_bytes;
+                reservation->got_bytes + cadre_message_chunks_size_bytes(message) <=
+                    reservation->size_bytes;
     if (!fits) {
         cadre_message_fini(message);
         return false;

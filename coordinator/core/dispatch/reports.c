@@ -71,16 +71,6 @@ find_reported(cadre_reports_t *self, cadre_member_t *worker, uint64_t id, uint64
 
 /* --- attempts that ended well --- */
 
-static size_t
-results_size_bytes(const cadre_message_t *message)
-{
-    size_t size_bytes = 0;
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-    return size_bytes;
-}
-
 /* Takes a worker's report that an attempt has ended well. It is acknowledged in any case, so that
  * the worker repeats it no more; whether it counts is decided here. */
 void
@@ -89,7 +79,7 @@ cadre_reports_on_done(cadre_reports_t *self, cadre_member_t *worker, const cadre
     const cadre_closure_done_message_t *done = &message->closure_done;
     cadre_acks_add(worker, done->id, done->attempt);
     cadre_overruns_on_report(worker, done->id);
-    if (results_size_bytes(message) >= HURRY_SIZE) {
+    if (cadre_message_chunks_size_bytes(message) >= HURRY_SIZE) {
         cadre_acks_hurry(worker); /* the worker keeps the results in memory until the ACK */
     }
     cadre_closure_t *closure = find_reported(self, worker, done->id, done->attempt);

@@ -106,17 +106,6 @@ part_offset(const cadre_variable_t *variable, uint64_t part)
            (size_t)cadre_split_first(variable->rows, variable->partitions, (int64_t)part);
 }
 
-/* Returns how many bytes the chunks of a message are. */
-static size_t
-chunks_size_bytes(const cadre_message_t *message)
-{
-    size_t size_bytes = 0;
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
-    return size_bytes;
-}
-
 /* Takes the VALUES of one partition, and copies them to their place in operation->target. */
 static void
 on_values(void *context, uint64_t part, const cadre_message_t *reply, int status)
@@ -133,7 +122,7 @@ on_values(void *context, uint64_t part, const cadre_message_t *reply, int status
     }
 
     size_t offset = part_offset(variable, part);
-    if (chunks_size_bytes(reply) != part_offset(variable, part + 1) - offset) {
+    if (cadre_message_chunks_size_bytes(reply) != part_offset(variable, part + 1) - offset) {
         end_one(operation, CADRE_EMALFORMED, "a shard sent a part of another size");
         return;
     }
@@ -218,7 +207,7 @@ on_rows(void *context, uint64_t number, const cadre_message_t *reply, int status
     const cadre_row_plan_t *plan = operation->plan;
     const cadre_row_plan_message_t *message = &plan->messages[number];
     const size_t row_size_bytes = plan->variable->row_size_bytes;
-    if (chunks_size_bytes(reply) != message->row_count * row_size_bytes) {
+    if (cadre_message_chunks_size_bytes(reply) != message->row_count * row_size_bytes) {
         end_one(operation, CADRE_EMALFORMED, "a shard sent rows of another size");
         return;
     }

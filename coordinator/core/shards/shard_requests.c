@@ -148,9 +148,7 @@ cadre_shard_requests_ask(cadre_shard_requests_t *self, uint32_t shard, cadre_mes
     request->generation = generation ? *generation : 0;
     /* a stand-in: the ps is filled in each time that the request is sent */
     cadre_task_t nobody = {.role = CADRE_ROLE_PS, .index = shard};
-    for (size_t i = 0; i < message->chunk_count; i++) {
-        request->size_bytes += cadre_chunk_size_bytes(message->chunks[i]);
-    }
+    request->size_bytes += cadre_message_chunks_size_bytes(message);
 
     self->incarnation = message->incarnation;
     self->epoch = message->epoch;
