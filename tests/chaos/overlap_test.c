@@ -38,7 +38,12 @@ enum {
     BATCH = 32,
     CALL_MS = 60000,
     CLOSURES = 40, /* per slot */
+    FEW = 12,      /* closures, of three slots: a moment in which a busy machine lets them run */
+    RATE_WAIT_MS = 150000,
 };
+
+/* Examples per second of one slot on the fastest of machines: it waits for an answer of the ps twice. */
+static const double alone_max = 1e3 * BATCH / (4 * DELAY_MS);
 
 /* 3 is what can be reached when computing costs nothing. */
 static const double least_ratio = 1.8;
@@ -170,6 +175,20 @@ train(rig_t *self, int closures)
     return 1e6 * (double)examples / (double)(cadre_clock_now_us() - begin_us);
 }
 
+/* The best of what a few closures reach, tried until it is `wanted` or RATE_WAIT_MS are over. A busy
+ * machine makes a rate lower and never higher than slots can. */
+static double
+best_rate(rig_t *self, double wanted)
+{
+    deadline_t deadline = deadline_in(RATE_WAIT_MS);
+    double best = 0;
+    do {
+        double rate = train(self, FEW);
+        best = rate > best ? rate : best;
+    } while (best < wanted && again(deadline));
+    return best;
+}
+
 /* --- what a trace says --- */
 
 static json_t *
@@ -271,11 +290,12 @@ Test(overlap, three_slots_hide_a_delay_of_20_ms_and_their_traces_show_it)
     rig_open(&rig);
     double one = train(&rig, CLOSURES);
     start_worker(&rig, 3);
-    double three = train(&rig, 3 * CLOSURES);
+    /* with a sanitizer what computes takes as long as the delay */
+    double three = SANITIZER ? 0 : best_rate(&rig, least_ratio * alone_max);
     json_t *alone = load_trace(&rig, 0); /* of a worker that SIGTERM has ended */
     rig_close(&rig);
-    /* with a sanitizer what computes takes as long as the delay */
-    cr_expect(SANITIZER || three / one >= least_ratio,
+    cr_expect_leq(one, alone_max, "%.0f examples/s with 1 slot: nothing delays it", one);
+    cr_expect(SANITIZER || three >= least_ratio * alone_max,
               "%.0f and %.0f examples/s with 1 and 3 slots", one, three);
     expect_whole(alone, CLOSURES);
     expect_overlap(alone, false);
