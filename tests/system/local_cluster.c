@@ -178,15 +178,29 @@ local_cluster_wait_workers(local_cluster_t *self, int workers)
     }
 }
 
+/* Whether a worker was presumed dead because nothing was heard of it. */
+static bool
+has_lapsed(const local_cluster_t *self)
+{
+    cadre_auto(cadre_free) char *path = scratch_path(&self->scratch, "coordinator.log");
+    cadre_auto(cadre_free) char *log = file_text(path);
+    for (char *rest = log, *line; (line = strsep(&rest, "\n"));) {
+        if (strstr(line, "worker_lost") && strstr(line, "its lease ran out")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 local_cluster_wait_lost(local_cluster_t *self, uint64_t lost)
 {
-    deadline_t half_lease = deadline_in(LOCAL_LEASE_MS / 2);
     deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
     while (cadre_coordinator_totals(self->coordinator).workers_lost < lost) {
-        bool is_soon = again(half_lease) || local_cluster_logged(self, "local_pause");
-        require(is_soon && again(deadline), "the loss of a worker");
+        require(again(deadline), "the loss of a worker");
     }
+    require(!has_lapsed(self) || local_cluster_logged(self, "local_pause"),
+            "a loss that the closed connection told");
 }
 
 /* Whether `tasks` of the job's state has the process. */

@@ -72,9 +72,9 @@ void local_cluster_restart(local_cluster_t *self, local_role_t role, int index);
 /* Waits until the coordinator counts exactly that many workers. */
 void local_cluster_wait_workers(local_cluster_t *self, int workers);
 
-/* Waits until at least that many workers were lost since the job began; half a lease at most, so
- * that it must be the closed connection which tells. A coordinator that has stood still
- * (local_pause) takes longer: then tasks may come back over another connection. */
+/* Waits until at least that many workers were lost since the job began. It must be the closed
+ * connection which tells, none by a lease that ran out; but where the coordinator has stood still
+ * (local_pause): then tasks may come back over another connection. */
 void local_cluster_wait_lost(local_cluster_t *self, uint64_t lost);
 
 /* Path of a worker's trace, freed by the caller; the process that started last has it. */
