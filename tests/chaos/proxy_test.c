@@ -234,10 +234,15 @@ Test(proxy, a_delay_is_kept)
     say(client, "slow");
     hear(server, "slow");
     cr_expect_geq(cadre_clock_now_ms() - began_ms, DELAY_MS);
-    began_ms = cadre_clock_now_ms();
-    say(server, "fast");
-    hear(client, "fast");
-    cr_expect_lt(cadre_clock_now_ms() - began_ms, DELAY_MS);
+    int64_t took_ms = DELAY_MS;
+    for (int64_t end_ms = began_ms + SOON_MS;
+         took_ms >= DELAY_MS;) { /* soon, but for a busy machine */
+        began_ms = cadre_clock_now_ms();
+        cr_assert_lt(began_ms, end_ms, "the other way is as fast as ever");
+        say(server, "fast");
+        hear(client, "fast");
+        took_ms = cadre_clock_now_ms() - began_ms;
+    }
     close_both(client, server);
     bench_close(&bench);
 }

@@ -42,22 +42,35 @@ settle(const pid_t pids[TASKS])
     }
 }
 
+/* The CPU time in a window of the task that used most. */
+static int64_t
+most_used_ms(const pid_t pids[TASKS])
+{
+    int64_t before[TASKS];
+    int64_t after[TASKS];
+    int64_t most_ms = 0;
+    cpu_ms(pids, before);
+    for (deadline_t window = deadline_in(WINDOW_MS); again(window);) {
+    }
+    cpu_ms(pids, after);
+    for (int i = 0; i < TASKS; i++) {
+        int64_t used_ms = after[i] - before[i];
+        most_ms = used_ms > most_ms ? used_ms : most_ms;
+    }
+    return most_ms;
+}
+
 Test(idle, idle_processes_use_no_measurable_cpu)
 {
     local_cluster_t cluster;
     local_cluster_open(&cluster, &(local_cluster_options_t){.ps = 2, .workers = 2});
     const pid_t pids[] = {cluster.tasks[LOCAL_PS][0], cluster.tasks[LOCAL_PS][1],
                           cluster.tasks[LOCAL_WORKER][0], cluster.tasks[LOCAL_WORKER][1]};
-    int64_t before[TASKS];
-    int64_t after[TASKS];
-    settle(pids);
-    cpu_ms(pids, before);
-    for (deadline_t window = deadline_in(WINDOW_MS); again(window);) {
-    }
-    cpu_ms(pids, after);
-    for (int i = 0; i < TASKS; i++) {
-        int used_ms = (int)(after[i] - before[i]);
-        cr_expect_leq(used_ms, CPU_MAX_MS, "task %d used %d ms of %d", i, used_ms, WINDOW_MS);
+    int64_t most_ms = INT64_MAX;
+    for (deadline_t deadline = deadline_in(LOCAL_WAIT_MS); most_ms > CPU_MAX_MS;) {
+        cr_assert(again(deadline), "a task used %d ms of %d", (int)most_ms, WINDOW_MS);
+        settle(pids);
+        most_ms = most_used_ms(pids);
     }
     cr_expect_eq(cadre_coordinator_totals(cluster.coordinator).workers, 2,
                  "they were heard all the while");

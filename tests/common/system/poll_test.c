@@ -11,7 +11,7 @@
 
 TestSuite(poll, .timeout = 240);
 
-enum { LONG_MS = 5000, SHORT_MS = 50, ROUNDS = 5000 };
+enum { LONG_MS = 60000, SHORT_MS = 50, ROUNDS = 5000 };
 
 typedef struct {
     cadre_context_t *context;
