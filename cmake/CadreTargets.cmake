@@ -38,9 +38,13 @@ endfunction()
 # cadre_add_test(NAME test LABEL label TIMEOUT seconds COMMAND command arg...)
 # Registers one test. In a sanitizer build it runs under tests/sanitized.sh, because Criterion hides
 # what a sanitizer reports when a process ends. Every test finds the programs in $CADRE_BIN_DIR and
-# files of the source tree under $CADRE_SOURCE_DIR.
+# files of the source tree under $CADRE_SOURCE_DIR. The global property CADRE_TESTED lists the targets whose files
+# commands name.
 function(cadre_add_test)
     cmake_parse_arguments(arg "" "NAME;LABEL;TIMEOUT" "COMMAND" ${ARGN})
+    string(REGEX MATCHALL "TARGET_FILE:[^>]+" programs "${arg_COMMAND}")
+    list(TRANSFORM programs REPLACE "TARGET_FILE:" "")
+    set_property(GLOBAL APPEND PROPERTY CADRE_TESTED ${programs})
     if(CADRE_SANITIZE)
         list(PREPEND arg_COMMAND "${CMAKE_SOURCE_DIR}/tests/sanitized.sh")
     endif()
