@@ -7,7 +7,7 @@
 # not registered in sanitizer builds.
 #
 # While one preset is tested the next one is built, with the lowest priority: tests of clusters mostly
-# wait, those that measure time run one at a time, and the compiler takes what they leave.
+# wait, and the compiler takes what they leave.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 

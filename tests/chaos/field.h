@@ -20,7 +20,7 @@
 enum {
     FIELD_TASKS_MAX = 8,   /* of one role */
     FIELD_WORDS_MAX = 6,   /* that a test puts before a program, or into its environment */
-    FIELD_WAIT_MS = 60000, /* for what should take a moment, on a busy machine with sanitizers */
+    FIELD_WAIT_MS = 120000, /* for what should take a moment, on a busy machine with sanitizers */
 };
 
 typedef enum { FIELD_JOB, FIELD_PS, FIELD_WORKER, FIELD_ROLE_COUNT } field_role_t;

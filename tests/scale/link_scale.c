@@ -11,7 +11,7 @@
 #include "tests/scale/scale.h"
 #include "tests/scale/slow_link.h"
 
-enum { PERCENT = 90, PERCENT_SHORT = 40, COLUMNS = 262144, MIB = 1 << 20 };
+enum { PERCENT = 90, PERCENT_SHORT = 10, COLUMNS = 262144, MIB = 1 << 20 };
 
 static void
 create(scale_cluster_t *cluster, long mib)
