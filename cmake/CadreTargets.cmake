@@ -88,7 +88,7 @@ function(cadre_class_tests prefix folder)
         cadre_test_program(${target} SOURCES "${source}" ${runner}
             LINK ${arg_LINK} PkgConfig::criterion)
         target_compile_options(${target} PRIVATE ${CADRE_TEST_OPTIONS})
-        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 900
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 1800
             COMMAND $<TARGET_FILE:${target}> --jobs 2)
     endforeach()
 endfunction()

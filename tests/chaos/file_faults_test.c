@@ -13,7 +13,7 @@
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 
-TestSuite(file_faults, .timeout = 240);
+TestSuite(file_faults, .timeout = 900);
 
 enum { END_MS = 120000 };
 

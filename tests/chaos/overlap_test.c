@@ -28,7 +28,7 @@
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 
-TestSuite(overlap, .timeout = 240);
+TestSuite(overlap, .timeout = 900);
 
 enum {
     DELAY_MS = 10, /* each way */

@@ -18,7 +18,7 @@
 #include "common/system/clock.h"
 #include "tests/system/scratch.h"
 
-TestSuite(proxy, .timeout = 240);
+TestSuite(proxy, .timeout = 900);
 
 enum { SOON_MS = 120000, NEVER_MS = 150 };
 

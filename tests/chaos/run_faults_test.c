@@ -11,7 +11,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run_faults, .timeout = 240);
+TestSuite(run_faults, .timeout = 900);
 
 enum { DIGITS_CLOSURES = 45 /* of one epoch */, EPOCHS = 40 };
 

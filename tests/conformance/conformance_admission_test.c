@@ -11,7 +11,7 @@
 #include "tests/conformance/stage.h"
 #include "tests/system/process.h"
 
-TestSuite(conformance_admission, .timeout = 300);
+TestSuite(conformance_admission, .timeout = 900);
 
 enum { ROWS = 300, CLOSURES = 60 };
 

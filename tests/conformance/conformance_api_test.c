@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_api, .timeout = 240);
+TestSuite(conformance_api, .timeout = 900);
 
 /* --- join --- */
 

@@ -9,7 +9,7 @@
 #include "common/tensor/tensor.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_back, .timeout = 240);
+TestSuite(conformance_back, .timeout = 900);
 
 enum { SAVED_AT = 4, END = 7, BATCH = 10, ROWS = 40 };
 

@@ -4,7 +4,7 @@
 
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_by_hand, .timeout = 240);
+TestSuite(conformance_by_hand, .timeout = 900);
 
 enum { COLUMNS = 8, BATCH = 4 };
 

@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_catalogue, .timeout = 240);
+TestSuite(conformance_catalogue, .timeout = 900);
 
 enum { SAVES = 3 };
 

@@ -10,7 +10,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(conformance_clients, .timeout = 240);
+TestSuite(conformance_clients, .timeout = 900);
 
 enum { ROWS = 50 };
 

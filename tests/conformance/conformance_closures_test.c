@@ -10,7 +10,7 @@
 #include "tests/sanitizer.h"
 #include "tests/system/process.h"
 
-TestSuite(conformance_closures, .timeout = 240);
+TestSuite(conformance_closures, .timeout = 900);
 
 BOTH_CAPACITIES(conformance_closures,
                 C2_a_second_coordinator_on_the_address_is_refused_and_told_of_the_first)

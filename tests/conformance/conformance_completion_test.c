@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_completion, .timeout = 240);
+TestSuite(conformance_completion, .timeout = 900);
 
 static cadre_completion_t *
 make_completion(stage_t *stage)

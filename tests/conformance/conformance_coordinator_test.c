@@ -6,7 +6,7 @@
 #include "tests/conformance/outside.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_coordinator, .timeout = 240);
+TestSuite(conformance_coordinator, .timeout = 900);
 
 enum { ROWS = 100, BATCHES = (ROWS + OUTSIDE_BATCH - 1) / OUTSIDE_BATCH };
 

@@ -3,7 +3,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_counts, .timeout = 240);
+TestSuite(conformance_counts, .timeout = 900);
 
 enum { KILL_EVERY = 100, CLOSURES = 3 * KILL_EVERY };
 

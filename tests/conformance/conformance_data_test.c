@@ -12,7 +12,7 @@
 #include "tests/conformance/rows.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_data, .timeout = 240);
+TestSuite(conformance_data, .timeout = 900);
 
 /* Kills a worker that is at work and waits until another process has its place. */
 static void

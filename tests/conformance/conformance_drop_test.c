@@ -14,7 +14,7 @@
 #include "tests/sanitizer.h"
 #include "tests/system/process.h"
 
-TestSuite(conformance_drop, .timeout = 180);
+TestSuite(conformance_drop, .timeout = 900);
 
 static int
 create(stage_t *stage, const char *name, int64_t rows, int parts, cadre_variable_t **variable)

@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_errors, .timeout = 240);
+TestSuite(conformance_errors, .timeout = 900);
 
 /* One worker that runs one closure at a time, in order. */
 static void

@@ -15,7 +15,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(conformance_evaluate, .timeout = 240);
+TestSuite(conformance_evaluate, .timeout = 900);
 
 enum {
     CLOSURES = 45,        /* of one epoch of the digits */

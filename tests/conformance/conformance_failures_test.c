@@ -13,7 +13,7 @@
 
 enum { DOWN_MS = 2000 }; /* of a worker that comes back */
 
-TestSuite(conformance_failures, .timeout = 240);
+TestSuite(conformance_failures, .timeout = 900);
 
 static int
 entry_count(const char *path)

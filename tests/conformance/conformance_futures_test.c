@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_futures, .timeout = 240);
+TestSuite(conformance_futures, .timeout = 900);
 
 /* A closure that gives ones as "value". */
 static cadre_future_t *

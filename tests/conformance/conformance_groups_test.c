@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_groups, .timeout = 240);
+TestSuite(conformance_groups, .timeout = 900);
 
 static cadre_group_t *
 make_group(stage_t *stage, cadre_after_error_t after_error)

@@ -15,7 +15,7 @@
 #include "tests/conformance/stage.h"
 #include "tests/system/scratch.h"
 
-TestSuite(conformance_local, .timeout = 240);
+TestSuite(conformance_local, .timeout = 900);
 
 enum {
     COLUMNS = 8,

@@ -9,7 +9,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_lookup, .timeout = 240);
+TestSuite(conformance_lookup, .timeout = 900);
 
 /* Rows of the tables, which no number of ps but 1 divides. */
 enum { FIRST = 301, SECOND = 97, WIDTH = 4, BATCH = 8, IDS = 3, CLOSURES = 24 };

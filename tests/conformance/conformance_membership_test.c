@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_membership, .timeout = 240);
+TestSuite(conformance_membership, .timeout = 900);
 
 typedef struct {
     cadre_coordinator_t *coordinator;

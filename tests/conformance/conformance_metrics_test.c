@@ -12,7 +12,7 @@
 #include "tests/system/metrics_page.h"
 #include "tests/system/process.h"
 
-TestSuite(metrics, .timeout = 240);
+TestSuite(metrics, .timeout = 900);
 
 enum { CLOSURES = 2000, PS = 2, WORKERS = 2 };
 

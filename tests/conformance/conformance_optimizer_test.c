@@ -9,7 +9,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_optimizer, .timeout = 240);
+TestSuite(conformance_optimizer, .timeout = 900);
 
 enum { UPDATES = 30 };
 

@@ -8,7 +8,7 @@
 #include "common/base/limits.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_ps, .timeout = 240);
+TestSuite(conformance_ps, .timeout = 900);
 
 /* A ps that is killed while nothing runs: what it held comes back, and what it applied is counted
  * once. */

@@ -9,7 +9,7 @@
 #include "common/tensor/tensor.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_restore, .timeout = 240);
+TestSuite(conformance_restore, .timeout = 900);
 
 /* Where a job runs, and into how many parts its variables are cut. */
 typedef struct {

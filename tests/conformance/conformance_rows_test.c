@@ -5,7 +5,7 @@
 
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_rows, .timeout = 240);
+TestSuite(conformance_rows, .timeout = 900);
 
 enum { COLUMNS = 3 };
 

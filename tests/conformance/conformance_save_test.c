@@ -11,7 +11,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_save, .timeout = 240);
+TestSuite(conformance_save, .timeout = 900);
 
 /* --- checkpoints that cannot be removed --- */
 

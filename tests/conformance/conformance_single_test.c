@@ -9,7 +9,7 @@
 #include "common/base/random.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_single, .timeout = 480);
+TestSuite(conformance_single, .timeout = 900);
 
 enum { ROWS = 6, INPUTS = 12, FIRST = 9, SECOND = 7, OUTPUTS = 5, CLOSURES = 40, LAYERS = 3 };
 

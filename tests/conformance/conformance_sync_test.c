@@ -7,7 +7,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_sync, .timeout = 240);
+TestSuite(conformance_sync, .timeout = 900);
 
 enum { INPUTS = 12, OUTPUTS = 5, ROWS = 6, HIDDEN = 9, CLOSURES = 60 };
 

@@ -12,7 +12,7 @@
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_tables, .timeout = 240);
+TestSuite(conformance_tables, .timeout = 900);
 
 /* Ids of a closure, closures, and below which number ids are. */
 enum { WIDTH = 4, IDS = 24, CLOSURES = 40, KEYS = 97 };

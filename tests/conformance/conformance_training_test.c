@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_training, .timeout = 240);
+TestSuite(conformance_training, .timeout = 900);
 
 enum { BATCH = 64, PASS = (VISIT_ROWS + BATCH - 1) / BATCH, EVENTS_MAX = 4096 };
 

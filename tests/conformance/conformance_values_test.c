@@ -12,7 +12,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_values, .timeout = 240);
+TestSuite(conformance_values, .timeout = 900);
 
 static cadre_resource_t *
 create(stage_t *stage, const char *name, const char *function, const cadre_call_t *call)

@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_variables, .timeout = 240);
+TestSuite(conformance_variables, .timeout = 900);
 
 static void
 open_plain(stage_t *stage, int ps, int workers)

@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
-TestSuite(conformance_wire, .timeout = 240);
+TestSuite(conformance_wire, .timeout = 900);
 
 static local_cluster_options_t
 options_for(int ps, int workers, bool resumes)

@@ -11,7 +11,7 @@
 #include "tests/checkpoint/sample.h"
 #include "tests/ps/peers.h"
 
-TestSuite(process_session, .timeout = 240);
+TestSuite(process_session, .timeout = 900);
 
 enum { ROWS = 5, GENERATION = 3, CHECKPOINT = 5 };
 

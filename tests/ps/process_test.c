@@ -11,7 +11,7 @@
 #include "common/checkpoint/checkpoint_draft.h"
 #include "tests/ps/peers.h"
 
-TestSuite(process, .timeout = 240);
+TestSuite(process, .timeout = 900);
 
 enum { ELEMENTS = 300000, FIRST_CHUNK = 262144 };
 

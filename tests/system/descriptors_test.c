@@ -16,7 +16,7 @@
 #include "tests/system/scratch.h"
 #include "tests/system/stranger.h"
 
-TestSuite(descriptors, .timeout = 300);
+TestSuite(descriptors, .timeout = 900);
 
 enum { LIMIT = 128, FLOOD = 4 * LIMIT, WAIT_MS = 120000 };
 

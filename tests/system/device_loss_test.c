@@ -11,7 +11,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(device_loss, .timeout = 240);
+TestSuite(device_loss, .timeout = 900);
 
 static const struct {
     const char *from;

@@ -8,7 +8,7 @@
 #include "common/base/memory.h"
 #include "tests/system/command.h"
 
-TestSuite(embedding_command, .timeout = 240);
+TestSuite(embedding_command, .timeout = 900);
 
 /* Two passages of six words each, over and over: words of one are near each other, never those of
  * both. */

@@ -17,7 +17,7 @@
 #include "tests/system/process.h"
 #include "tests/system/stranger.h"
 
-TestSuite(endless, .timeout = 300);
+TestSuite(endless, .timeout = 900);
 
 enum {
     EPOCHS = 100000, /* the run ends when the test has seen all */

@@ -8,7 +8,7 @@
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 
-TestSuite(help, .timeout = 240);
+TestSuite(help, .timeout = 900);
 
 enum { WAIT_MS = 120000 };
 

@@ -4,7 +4,7 @@
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 
-TestSuite(idle, .timeout = 240);
+TestSuite(idle, .timeout = 900);
 
 enum {
     TASKS = 4,

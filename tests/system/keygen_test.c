@@ -9,7 +9,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(keygen, .timeout = 240);
+TestSuite(keygen, .timeout = 900);
 
 /* Runs a line of shell in the scratch directory; gives all that it wrote, freed by the caller. */
 static char *

@@ -19,7 +19,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(keys, .timeout = 300);
+TestSuite(keys, .timeout = 900);
 
 enum {
     PORT = 42200,

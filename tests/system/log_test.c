@@ -7,7 +7,7 @@
 #include "tests/system/local_cluster.h"
 #include "tests/system/process.h"
 
-TestSuite(log, .timeout = 240);
+TestSuite(log, .timeout = 900);
 
 /* The log of a task once it has said that it joined; freed by the caller. */
 static char *

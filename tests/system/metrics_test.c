@@ -12,7 +12,7 @@
 #include "tests/system/metrics_page.h"
 #include "tests/system/process.h"
 
-TestSuite(metrics, .timeout = 240);
+TestSuite(metrics, .timeout = 900);
 
 enum {
     EPOCHS = 100000, /* the run ends when the test has seen all */

@@ -9,7 +9,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(models, .timeout = 240);
+TestSuite(models, .timeout = 900);
 
 /* A model, as JSON, of rows that `write_rows` writes as CSV, of which a tenth is held out. Its
  * steps are synchronous, so that it is as accurate on any machine. */

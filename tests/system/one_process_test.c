@@ -12,7 +12,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(one_process, .timeout = 240);
+TestSuite(one_process, .timeout = 900);
 
 enum {
     EPOCHS = 40,

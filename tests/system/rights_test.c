@@ -21,7 +21,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(rights, .timeout = 300);
+TestSuite(rights, .timeout = 900);
 
 enum { WAIT_MS = 200000, ROWS = 8, PORT = 42300 };
 

@@ -14,7 +14,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_admission, .timeout = 300);
+TestSuite(run_admission, .timeout = 900);
 
 /* What stands behind `key` in a text, up to the next space; freed by the caller. */
 static char *

@@ -9,7 +9,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_clients, .timeout = 300);
+TestSuite(run_clients, .timeout = 900);
 
 enum { EPOCHS = 4000, WAIT_MS = 100000 };
 

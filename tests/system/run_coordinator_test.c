@@ -12,7 +12,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run_coordinator, .timeout = 300);
+TestSuite(run_coordinator, .timeout = 900);
 
 enum {
     PS = 2,

@@ -11,7 +11,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_failures, .timeout = 300);
+TestSuite(run_failures, .timeout = 900);
 
 enum { KILLS_MAX = 6 }; /* so that a slow build, whose workers take long to start, gets on */
 

@@ -9,7 +9,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run_fields, .timeout = 240);
+TestSuite(run_fields, .timeout = 900);
 
 enum { ROWS = 9000, WORDS = 40, ITEMS = 4 };
 

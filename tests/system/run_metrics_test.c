@@ -9,7 +9,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run_metrics, .timeout = 240);
+TestSuite(run_metrics, .timeout = 900);
 
 enum { ROWS = 600 };
 

@@ -12,7 +12,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_numbers, .timeout = 240);
+TestSuite(run_numbers, .timeout = 900);
 
 enum { BATCH_SIZE = 32 }; /* of the example */
 

@@ -12,7 +12,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run_optimizer, .timeout = 240);
+TestSuite(run_optimizer, .timeout = 900);
 
 /* The example digits_linear, quick and without a target, with this section "optimizer"; `average`:
  * evaluations use the running averages. Freed by the caller. */

@@ -19,7 +19,7 @@ typedef struct {
     int code; /* to exit with */
 } ran_t;
 
-TestSuite(run_program, .timeout = 240);
+TestSuite(run_program, .timeout = 900);
 
 /* Runs `script` in a shell under `cadre run`; $1 is the example, whose native functions the workers
  * have, $2 a directory that is not there yet. */

@@ -10,7 +10,7 @@
 #include "tests/sanitizer.h"
 #include "tests/system/digits.h"
 
-TestSuite(run_recovery, .timeout = 300);
+TestSuite(run_recovery, .timeout = 900);
 
 enum {
     KILLS_MAX = 8,

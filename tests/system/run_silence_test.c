@@ -6,7 +6,7 @@
 #include "common/system/clock.h"
 #include "tests/system/digits.h"
 
-TestSuite(run_silence, .timeout = 300);
+TestSuite(run_silence, .timeout = 900);
 
 enum { STOP_MS = 200000 }; /* for an end without the last checkpoint, which had 300 s */
 

@@ -10,7 +10,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_stop, .timeout = 300);
+TestSuite(run_stop, .timeout = 900);
 
 /* A run of a job that the test writes; synchronous, so that it gives the same bits each time. */
 typedef struct {

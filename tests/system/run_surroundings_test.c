@@ -14,7 +14,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_surroundings, .timeout = 300);
+TestSuite(run_surroundings, .timeout = 900);
 
 /* Runs a line of shell in the scratch directory, with the programs in PATH and DIGITS, the
  * example's file, in the environment: its exit code, or minus the signal. What it writes goes to

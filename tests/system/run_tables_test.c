@@ -12,7 +12,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_tables, .timeout = 240);
+TestSuite(run_tables, .timeout = 900);
 
 enum {
     IDS = 500, /* of each of two columns */

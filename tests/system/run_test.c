@@ -11,7 +11,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(run, .timeout = 240);
+TestSuite(run, .timeout = 900);
 
 enum { DIGITS_CLOSURES = 45 }; /* of one epoch: 1,438 rows in batches of 32 */
 

@@ -10,7 +10,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(run_wire, .timeout = 240);
+TestSuite(run_wire, .timeout = 900);
 
 /* A copy of the example in the scratch directory, with `wire`; freed by the caller. */
 static char *

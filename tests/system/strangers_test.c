@@ -14,7 +14,7 @@
 #include "tests/system/local_cluster.h"
 #include "tests/system/stranger.h"
 
-TestSuite(strangers, .timeout = 300);
+TestSuite(strangers, .timeout = 900);
 
 enum { ROWS = 10, CLOSURES = 200, GARBAGE_SIZE = 64 << 10, EACH = 4 };
 

@@ -12,7 +12,7 @@
 #include "tests/system/digits.h"
 #include "tests/system/process.h"
 
-TestSuite(strategies, .timeout = 240);
+TestSuite(strategies, .timeout = 900);
 
 typedef struct {
     const char *name;

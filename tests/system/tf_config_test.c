@@ -12,7 +12,7 @@
 #include "tests/system/command.h"
 #include "tests/system/process.h"
 
-TestSuite(tf_config, .timeout = 240);
+TestSuite(tf_config, .timeout = 900);
 
 enum {
     TASKS = 4, /* two ps, two workers */

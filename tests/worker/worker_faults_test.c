@@ -10,7 +10,7 @@
 #include "tests/system/process.h"
 #include "tests/worker/native_cluster.h"
 
-TestSuite(worker_faults, .timeout = 240);
+TestSuite(worker_faults, .timeout = 900);
 
 static const char *const no_arguments[] = {NULL};
 

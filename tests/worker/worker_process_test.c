@@ -15,7 +15,7 @@
 #include "tests/system/process.h"
 #include "tests/worker/native_cluster.h"
 
-TestSuite(worker_process, .timeout = 240);
+TestSuite(worker_process, .timeout = 900);
 
 static const char *const no_arguments[] = {NULL};
 
