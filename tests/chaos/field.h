@@ -18,8 +18,8 @@
 #include "tests/system/scratch.h"
 
 enum {
-    FIELD_TASKS_MAX = 8,   /* of one role */
-    FIELD_WORDS_MAX = 6,   /* that a test puts before a program, or into its environment */
+    FIELD_TASKS_MAX = 8,    /* of one role */
+    FIELD_WORDS_MAX = 6,    /* that a test puts before a program, or into its environment */
     FIELD_WAIT_MS = 120000, /* for what should take a moment, on a busy machine with sanitizers */
 };
 

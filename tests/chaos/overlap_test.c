@@ -42,7 +42,7 @@ enum {
     RATE_WAIT_MS = 150000,
 };
 
-/* Examples per second of one slot on the fastest of machines: it waits for an answer of the ps twice. */
+/* Examples per second of one slot on the fastest of machines: it waits for the ps twice. */
 static const double alone_max = 1e3 * BATCH / (4 * DELAY_MS);
 
 /* 3 is what can be reached when computing costs nothing. */
@@ -175,8 +175,8 @@ train(rig_t *self, int closures)
     return 1e6 * (double)examples / (double)(cadre_clock_now_us() - begin_us);
 }
 
-/* The best of what a few closures reach, tried until it is `wanted` or RATE_WAIT_MS are over. A busy
- * machine makes a rate lower and never higher than slots can. */
+/* The best of what a few closures reach, tried until it is `wanted` or RATE_WAIT_MS are over. A
+ * busy machine makes a rate lower, and never higher than slots can. */
 static double
 best_rate(rig_t *self, double wanted)
 {

@@ -193,8 +193,8 @@ Test(gate, a_broadcast_wakes_no_call_whose_question_is_not_over)
     patience_t patience = {.gate = self, .wanted = 1};
     pthread_t thread;
     cr_assert_eq(pthread_create(&thread, NULL, wait_patiently, &patience), 0);
-    /* It looks up by itself every 200 ms, which is twice in that time; more often where the machine is
-     * busy and the time is longer. */
+    /* It looks up by itself every 200 ms, which is twice in that time; more often where the machine
+     * is busy and the time is longer. */
     int64_t deadline_ms = cadre_gate_deadline_ms(LONG_MS / 2);
     int soon = BROADCASTS;
     while (soon >= BROADCASTS / 2 && cadre_clock_now_ms() < deadline_ms) {
