@@ -103,7 +103,7 @@ function(cadre_plain_tests prefix folder)
         get_filename_component(stem "${source}" NAME_WE)
         set(target "test_${prefix}_${stem}")
         cadre_test_program(${target} SOURCES "${source}" LINK ${arg_LINK})
-        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 600
+        cadre_add_test(NAME ${prefix}/${stem} LABEL ${prefix} TIMEOUT 1200
             COMMAND $<TARGET_FILE:${target}>)
     endforeach()
 endfunction()

@@ -21,7 +21,7 @@ enum {
     FIRST_CLOSURES = 20, /* that must end before a test begins */
     FINISH_MS = 120000,  /* for the end of the job */
     LEASE_DEFAULT_MS = 3000,
-    PS_TIMEOUT_MS = 30000,
+    PS_TIMEOUT_MS = 120000,
     ALPHA_ROWS = 1000,
 };
 

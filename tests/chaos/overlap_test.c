@@ -36,7 +36,7 @@ enum {
     HIDDEN = 128,
     CLASSES = 10,
     BATCH = 32,
-    CALL_MS = 60000,
+    CALL_MS = 120000,
     CLOSURES = 40, /* per slot */
     FEW = 12,      /* closures, of three slots: a moment in which a busy machine lets them run */
     RATE_WAIT_MS = 150000,

@@ -14,7 +14,7 @@
 #include "tests/conformance/outside.h"
 #include "tests/conformance/rows.h"
 
-enum { WAIT_MS = 60000, HOLD_MS = 100000, SEED = 7 };
+enum { WAIT_MS = 120000, HOLD_MS = 100000, SEED = 7 };
 
 typedef struct {
     const char *address;

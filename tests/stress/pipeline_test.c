@@ -36,7 +36,7 @@ enum {
     VARIABLES = 2,
     WEIGHTS = RANDOM_SIDE * RANDOM_SIDE,
     HELD_MAX = 16,
-    DEADLINE_MS = 60000,
+    DEADLINE_MS = 240000,
 };
 
 /* What the network does wrong, beside the faults of the device. */

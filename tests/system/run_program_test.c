@@ -11,7 +11,7 @@
 #include "tests/system/process.h"
 #include "tests/system/scratch.h"
 
-enum { WAIT_MS = 60000 };
+enum { WAIT_MS = 120000 };
 
 typedef struct {
     char *output;
