@@ -151,7 +151,7 @@ Test(lock_file, is_taken_again_where_its_directory_was_replaced, .init = set_up,
 /* Many take it, look whether they are alone, and let go: the file comes and goes under them. */
 Test(lock_file, has_one_holder_while_others_come_and_go, .init = set_up, .fini = tear_down)
 {
-    enum { PROCESSES = 4, ROUNDS = 500 };
+    enum { PROCESSES = 4, ROUNDS = 200 };
     pid_t children[PROCESSES];
     cadre_auto(cadre_free) char *alone = cadre_asprintf("%s/alone", folder);
     for (int i = 0; i < PROCESSES; i++) {
