@@ -60,7 +60,8 @@ void local_cluster_begin_job(local_cluster_t *self, const local_cluster_options_
 /* Starts a task that does not run. */
 void local_cluster_start(local_cluster_t *self, local_role_t role, int index);
 
-/* Sends a signal to a task. After SIGKILL it is gone when the call returns. */
+/* Sends a signal to a task. After SIGKILL it is gone when the call returns, after SIGSTOP it stands
+ * still. */
 void local_cluster_signal(local_cluster_t *self, local_role_t role, int index, int number);
 
 /* Waits for the end of a task; what waitpid said. */
