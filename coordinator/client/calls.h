@@ -24,4 +24,9 @@ int cadre_client_list(cadre_client_t *self, const cadre_client_listing_t *listin
 int cadre_client_await(cadre_client_t *self, cadre_client_request_t *request, int64_t deadline_ms,
                        const char *what);
 
+/* Asks and waits for the answer, which must be of that type. The caller ends the request with
+ * cadre_attachment_forget in any case. */
+int cadre_client_ask(cadre_client_t *self, cadre_message_t *message, cadre_message_type_t expected,
+                     int64_t deadline_ms, cadre_client_request_t *request);
+
 #endif
