@@ -106,6 +106,19 @@ Test(embedding, rows_of_a_table_are_found_by_key)
     cr_expect_eq(cadre_embedding_key(&embedding, found[0].row), 16777216, "the vector of place 1");
 }
 
+/* Returns the embedding as it is printed; freed by the caller. */
+static char *
+printed(const cadre_embedding_t *embedding)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+    cr_assert(file);
+    cadre_embedding_print(embedding, file);
+    cr_assert_eq(fclose(file), 0);
+    return text;
+}
+
 Test(embedding, words_of_a_table_are_those_of_keys)
 {
     cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_table();
@@ -117,11 +130,7 @@ Test(embedding, words_of_a_table_are_those_of_keys)
     cr_expect_str_eq(cadre_embedding_word(&embedding, 1), "two");
     cr_expect_eq(cadre_embedding_find(&embedding, "one", &row), CADRE_ENOTFOUND);
     cr_expect(strstr(cadre_error_text(), "key 1"), "%s", cadre_error_text());
-    cadre_auto(cadre_free) char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    cadre_embedding_print(&embedding, file);
-    fclose(file);
+    cadre_auto(cadre_free) char *text = printed(&embedding);
     cr_expect_str_eq(text, "2 2\nzero 0 0\ntwo 1 1\n");
 }
 
@@ -156,10 +165,6 @@ Test(embedding, is_printed_as_word2vec_does)
     cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
     ((float *)embedding.values.data)[0] = 0.1F;
     cr_assert_eq(read_words(&embedding, "a\nb\n"), 0);
-    cadre_auto(cadre_free) char *text = NULL;
-    size_t size = 0;
-    FILE *file = open_memstream(&text, &size);
-    cadre_embedding_print(&embedding, file);
-    fclose(file);
+    cadre_auto(cadre_free) char *text = printed(&embedding);
     cr_expect_str_eq(text, "2 2\na 0.100000001 0\nb 3 0\n");
 }
