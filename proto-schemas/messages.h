@@ -492,14 +492,16 @@
  * are keys, in any order and as often as wanted. held: of each record the newest version of which
  * the asker holds a row; none where it holds no row of any. Then a second chunk has for each listed
  * row, u16 little-endian, 0 where it is not held, else 1 plus how many versions it is older than
- * that. */
+ * that. absence: 1 where the answer is to say which rows a table has not; the PULL lists at most
+ * CADRE_CLIENT_ROWS_MAX rows then. */
 #define CADRE_PULL_FIELDS(F)                                                       \
     F(U64,  generation,  UINT64_MAX)                                               \
     F(U64S, partitions,  3 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  average,     1)                                                        \
     F(U64S, rows,        4 * CADRE_ROW_PARTS_MAX)                                  \
     F(U64,  slot,        CADRE_OPTIMIZER_SLOTS_MAX)                                \
-    F(U64S, held,        CADRE_ROW_PARTS_MAX)
+    F(U64S, held,        CADRE_ROW_PARTS_MAX)                                      \
+    F(U64,  absence,     1)
 
 /* partitions: (version, chunks) each in the order asked; 0 chunks where the asker holds the current
  * version. window: how many bytes of PUSHes the asker may have unanswered without a RESERVE, 0
@@ -508,7 +510,8 @@
  * after the other, cut as a partition of so many rows. steps: of a slot, how many updates the
  * optimizer of each partition has made; else none. unchanged: none, or a bit for each listed row of
  * the PULL, row n being bit n % 64 of item n / 64: 1 where it is now what the asker holds, and does
- * not follow. */
+ * not follow. absent: as `unchanged`, of a PULL with `absence`: 1 where a table has no row of that
+ * key, whose first values follow. */
 #define CADRE_VALUES_FIELDS(F)                                                     \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
@@ -516,7 +519,8 @@
     F(U64S, partitions,  2 * CADRE_PARTITIONS_PER_UPDATE_MAX)                      \
     F(U64,  window,      UINT32_MAX)                                               \
     F(U64S, steps,       CADRE_PARTITIONS_PER_UPDATE_MAX)                          \
-    F(U64S, unchanged,   CADRE_ROWS_MAX / 64)
+    F(U64S, unchanged,   CADRE_ROWS_MAX / 64)                                      \
+    F(U64S, absent,      CADRE_CLIENT_ROWS_MAX / 64)
 
 /* partitions: (variable, partition, version pulled) each; payload: the gradient chunks of each
  * in that order, in the variable's wire dtype. checkpoint, cut: as in CLOSURE; a shard that has not
@@ -626,17 +630,22 @@
     F(U64S, items,       CADRE_LISTED_ITEMS * CADRE_LISTED_MAX)                    \
     F(U64,  more,        1)
 
-/* A client asks for the values of one partition, or their running average. */
+/* A client asks for the values of one partition, or their running average. rows: 0 for all of it,
+ * else of so many rows: the payload, one chunk, has their numbers in the variable, of a table their
+ * keys, u64 little-endian. */
 #define CADRE_READ_FIELDS(F)                                                       \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
-    F(U64,  average,     1)
+    F(U64,  average,     1)                                                        \
+    F(U64,  rows,        CADRE_CLIENT_ROWS_MAX)
 
-/* Payload: the partition, in the variable's dtype. */
+/* Payload: the partition, or its rows in the order asked, in the variable's dtype. absent: as in
+ * VALUES. */
 #define CADRE_PART_FIELDS(F)                                                       \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \
-    F(U64,  version,     UINT64_MAX)
+    F(U64,  version,     UINT64_MAX)                                               \
+    F(U64S, absent,      CADRE_CLIENT_ROWS_MAX / 64)
 
 /* A client wants a closure of the newest function of that name. The request is what a repetition
  * is known by. dataset: "" for none; else the closure gets `count` rows of it in file order, from

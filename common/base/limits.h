@@ -227,6 +227,10 @@ enum {
     /* Bytes of a partition that a client may read: the coordinator has as much of each client in
      * memory, since a client reads one partition at a time. A larger one is refused. */
     CADRE_CLIENT_READ_SIZE_MAX = 128 << 20,
+    /* Rows that one READ of a client names; for more it asks several times. */
+    CADRE_CLIENT_ROWS_MAX = 4096,
+    /* Rows that one call of a client reads; with more the call fails. */
+    CADRE_CLIENT_ROWS_PER_CALL_MAX = 1 << 20,
     /* Bytes of the arguments of a client's closure; scheduling it with more is refused. */
     CADRE_CLIENT_ARGUMENTS_SIZE_MAX = 1 << 20,
     /* Bytes of the results of a client's closure; with more the client gets an error instead. */

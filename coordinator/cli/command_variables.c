@@ -1,4 +1,5 @@
 #include <argp.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ enum {
     KEY_INSECURE_TRANSPORT,
     KEY_WAIT,
     KEY_AVERAGE,
+    KEY_ROWS,
 
     WAIT_S = 10, /* default of --wait */
     WAIT_S_MAX = 86400,
@@ -31,10 +33,41 @@ enum {
 typedef struct {
     cadre_client_options_t options;
     const char *name; /* of the variable to read; NULL: list them */
+    uint64_t *keys;   /* of the rows that --rows names; NULL: all values are read */
+    size_t key_count;
     int64_t wait_s;
     bool average;
     bool json;
 } flags_t;
+
+/* Reads the numbers of --rows, in the place of those of an earlier one. */
+static int
+parse_keys(flags_t *self, const char *words)
+{
+    const char *at = words;
+    cadre_auto(cadre_free) uint64_t *read = NULL;
+    size_t read_count = 0;
+    for (bool more = true; more; at++) {
+        char *end = NULL;
+        errno = 0;
+        const unsigned long long key = strtoull(at, &end, 10);
+        if (errno || *at < '0' || *at > '9' || (*end != ',' && *end != 0)) {
+            return cadre_fail(CADRE_EINVALID,
+                              "number %zu is \"%.24s\": it takes whole numbers from 0 to "
+                              "%" PRIu64 ", with a comma between them",
+                              read_count + 1, at, UINT64_MAX);
+        }
+        read = cadre_realloc(read, read_count + 1, sizeof(*read));
+        read[read_count++] = key;
+        more = *end == ',';
+        at = end;
+    }
+    free(self->keys);
+    self->keys = read;
+    self->key_count = read_count;
+    read = NULL;
+    return 0;
+}
 
 /* Takes one option, or the name of a variable; called by argp. */
 static error_t
@@ -59,6 +92,11 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_AVERAGE:
         self->average = true;
         break;
+    case KEY_ROWS:
+        if (parse_keys(self, argument) < 0) {
+            argp_error(state, "--rows: %s", cadre_error_text());
+        }
+        break;
     case 'o':
         self->json = cadre_verb_is_json(argument, state);
         break;
@@ -68,6 +106,12 @@ parse(int key, char *argument, struct argp_state *state)
                        argument);
         }
         self->name = argument;
+        break;
+    case ARGP_KEY_END:
+        if (self->keys && (!self->name || self->average)) {
+            argp_error(state, self->name ? "--rows and --average: rows are read as they are"
+                                         : "--rows needs the NAME of a variable");
+        }
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -180,20 +224,81 @@ print_values(const cadre_tensor_t *value)
     }
 }
 
-/* Prints the tensor as JSON: its values as one list, row-major. Integers keep all their digits. */
-static void
-print_values_json(const char *name, const cadre_tensor_t *value)
+/* Returns `count` numbers of a tensor from `first` on. Integers keep all their digits. */
+static json_t *
+values_json(const cadre_tensor_t *value, int64_t first, int64_t count)
 {
     json_t *values = json_array();
-    for (int64_t i = 0; i < cadre_tensor_count(value); i++) {
+    for (int64_t i = first; i < first + count; i++) {
         json_t *number = value->dtype == CADRE_I64
                              ? json_integer((json_int_t)((const int64_t *)value->data)[i])
                              : json_real(number_at(value, i));
         json_array_append_new(values, number ? number : json_null()); /* null: not finite */
     }
+    return values;
+}
+
+/* Prints the tensor as JSON: its values as one list, row-major. */
+static void
+print_values_json(const char *name, const cadre_tensor_t *value)
+{
+    json_t *values = values_json(value, 0, cadre_tensor_count(value));
     print_json(json_pack("{s:s, s:s, s:s, s:o, s:o}", "schema", "cadre.variable/v1", "name", name,
                          "dtype", cadre_dtype_text(value->dtype), "shape",
                          shape_json(value->shape, value->rank), "values", values));
+}
+
+/* --- rows of one --- */
+
+/* Prints a line for each row: its key, and its numbers, if there are any. */
+static void
+print_rows(const uint64_t *keys, const cadre_client_rows_t *rows)
+{
+    const int64_t count = rows->values.shape[0];
+    const int64_t columns = cadre_tensor_count(&rows->values) / count;
+    for (int64_t i = 0; i < count; i++) {
+        printf("%" PRIu64, keys[i]);
+        for (int64_t k = 0; rows->found[i] && k < columns; k++) {
+            printf(" %.9g", number_at(&rows->values, i * columns + k));
+        }
+        printf("%s\n", rows->found[i] ? "" : " has no row");
+    }
+}
+
+/* Prints the rows as JSON. Keys are texts: a JSON number has 53 bits with many a reader. */
+static void
+print_rows_json(const char *name, const uint64_t *keys, const cadre_client_rows_t *rows)
+{
+    json_t *list = json_array();
+    const int64_t count = rows->values.shape[0];
+    const int64_t columns = cadre_tensor_count(&rows->values) / count;
+    for (int64_t i = 0; i < count; i++) {
+        char key[24];
+        snprintf(key, sizeof(key), "%" PRIu64, keys[i]);
+        json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "key", key, "found",
+                                              (int)rows->found[i], "values",
+                                              values_json(&rows->values, i * columns, columns)));
+    }
+    print_json(json_pack("{s:s, s:s, s:s, s:o}", "schema", "cadre.rows/v1", "name", name, "dtype",
+                         cadre_dtype_text(rows->values.dtype), "rows", list));
+}
+
+static int
+read_some(cadre_client_t *client, const flags_t *flags)
+{
+    cadre_auto(cadre_client_rows_fini) cadre_client_rows_t rows = {.found = NULL};
+    int status = cadre_client_read_rows(client, flags->name, flags->keys, flags->key_count, &rows,
+                                        1000 * flags->wait_s);
+    if (status < 0) {
+        return status;
+    }
+
+    if (flags->json) {
+        print_rows_json(flags->name, flags->keys, &rows);
+    } else {
+        print_rows(flags->keys, &rows);
+    }
+    return 0;
 }
 
 static int
@@ -238,7 +343,11 @@ look(flags_t *flags)
         return status;
     }
 
-    status = flags->name ? read_one(client, flags) : list(client, flags);
+    if (flags->keys) {
+        status = read_some(client, flags);
+    } else {
+        status = flags->name ? read_one(client, flags) : list(client, flags);
+    }
     cadre_client_close(&client);
     return status;
 }
@@ -258,6 +367,10 @@ cadre_command_variables(int argc, char **argv)
         {"insecure-transport", KEY_INSECURE_TRANSPORT, 0, 0, CADRE_SECURITY_INSECURE_HELP, 0},
         {"wait", KEY_WAIT, "S", 0, "Seconds to wait for each answer (default: 10)", 0},
         {"average", KEY_AVERAGE, 0, 0, "Print the running average of the values instead", 0},
+        {"rows", KEY_ROWS, "KEY,...", 0,
+         "Print these rows of NAME alone, a line each, which begins with the key: of a table the "
+         "rows of these keys, and which have none; else those with these numbers, from 0 on",
+         0},
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {0}};
     static const struct argp parser = {
@@ -265,12 +378,14 @@ cadre_command_variables(int argc, char **argv)
         .parser = parse,
         .args_doc = "[NAME]",
         .doc = "Lists the variables of a running job, or prints the values of NAME, a row of the "
-               "last axis on each line. It changes nothing, and needs the key of a client only.",
+               "last axis on each line; of a table, or where --rows says so, some rows. It changes "
+               "nothing, and needs the key of a client only.",
     };
     flags_t flags = {.wait_s = WAIT_S, .options = cadre_client_options()};
     argv[0] = "cadre variables";
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = look(&flags);
+    free(flags.keys);
     if (status == CADRE_EFULL) {
         cadre_verb_fail(status);
         return CADRE_EXIT_TEMPORARY; /* the job has all its clients, of which some will leave */

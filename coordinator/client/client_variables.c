@@ -1,9 +1,12 @@
 /* The public calls of a client on the variables of its job. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/table_spec.h"
 #include "common/tensor/split.h"
 #include "coordinator/client/calls.h"
 
@@ -100,13 +103,16 @@ copy_part(const cadre_message_t *message, const cadre_client_variable_t *variabl
                                   variable->name);
 }
 
-/* A variable that is being read. */
+/* A variable, or some of its rows, being read. */
 typedef struct {
     const cadre_client_variable_t *variable;
     uint64_t id;
     bool average;
     int64_t deadline_ms;
     cadre_tensor_t *value;
+    const uint64_t *keys; /* [count] of the rows; NULL: all of the variable */
+    size_t count;
+    bool *found; /* [count] */
 } reading_t;
 
 /* Under the lock: reads one partition into its place. */
@@ -144,10 +150,175 @@ await_turn(cadre_client_t *self, int64_t deadline_ms)
     return 0;
 }
 
-/* Under the lock: reads all partitions of the variable in `all` that has this name, one after the
- * other. */
+/* Under the lock: reads all partitions of a variable, one after the other. */
 static int
-read_all(cadre_client_t *self, const variables_t *all, const char *name, reading_t *reading)
+read_whole(cadre_client_t *self, reading_t *reading)
+{
+    int status = cadre_tensor_init(reading->value, reading->variable->dtype,
+                                   reading->variable->shape, reading->variable->rank);
+    for (uint32_t i = 0; status == 0 && i < reading->variable->partitions; i++) {
+        status = read_part(self, reading, i);
+    }
+    return status;
+}
+
+/* --- rows --- */
+
+/* One of the rows that are read: `position` in the keys, and the partition that has it. */
+typedef struct {
+    uint32_t partition;
+    size_t position;
+} place_t;
+
+/* Whether the variable is a table, as LISTED tells one. */
+static bool
+is_table(const cadre_client_variable_t *variable)
+{
+    return variable->rank == 2 && variable->shape[0] == 0;
+}
+
+/* Orders places by partition, and those of a partition as they were asked. */
+static int
+compare_places(const void *left, const void *right)
+{
+    const place_t *a = left;
+    const place_t *b = right;
+    if (a->partition != b->partition) {
+        return a->partition > b->partition ? 1 : -1;
+    }
+    return (a->position > b->position) - (a->position < b->position);
+}
+
+/* Finds the partition of each row, and writes `places` [count], in the order in which they are
+ * read. */
+static int
+find_places(const reading_t *reading, place_t *places)
+{
+    const cadre_client_variable_t *variable = reading->variable;
+    const bool by_key = is_table(variable);
+    for (size_t i = 0; i < reading->count; i++) {
+        const uint64_t key = reading->keys[i];
+        if (!by_key && key >= (uint64_t)variable->shape[0]) {
+            return cadre_fail(CADRE_EINVALID,
+                              "key %zu is %" PRIu64 ", variable %s has rows 0 to %" PRId64, i, key,
+                              variable->name, variable->shape[0] - 1);
+        }
+        places[i] = (place_t){.partition = by_key ? cadre_table_shard(key, variable->partitions)
+                                                  : (uint32_t)cadre_split_part(variable->shape[0],
+                                                                               variable->partitions,
+                                                                               (int64_t)key),
+                              .position = i};
+    }
+    qsort(places, reading->count, sizeof(*places), compare_places);
+    return 0;
+}
+
+/* Copies the rows of PART, and which of them there are, to the places of the `count` keys that were
+ * asked for. */
+static int
+copy_rows(const cadre_message_t *message, const reading_t *reading, const place_t *places,
+          size_t count)
+{
+    const size_t row_bytes = cadre_tensor_size_bytes(reading->value) / reading->count;
+    const cadre_u64s_t *absent = &message->part.absent;
+    const size_t size_bytes = cadre_message_chunks_size_bytes(message);
+    if (size_bytes != row_bytes * count || absent->count != (count + 63) / 64) {
+        return cadre_fail(CADRE_EMALFORMED,
+                          "variable %s: %zu bytes and %zu words came for %zu rows of %zu bytes",
+                          reading->variable->name, size_bytes, absent->count, count, row_bytes);
+    }
+
+    cadre_auto(cadre_free) char *bytes = cadre_calloc(size_bytes + 1, 1);
+    size_t at = 0;
+    for (size_t i = 0; i < message->chunk_count; i++) {
+        const size_t here = cadre_chunk_size_bytes(message->chunks[i]);
+        memcpy(bytes + at, cadre_chunk_data(message->chunks[i]), here);
+        at += here;
+    }
+    for (size_t k = 0; k < count; k++) {
+        const size_t position = places[k].position;
+        memcpy((char *)reading->value->data + position * row_bytes, bytes + k * row_bytes,
+               row_bytes);
+        reading->found[position] = (absent->items[k / 64] >> k % 64 & 1) == 0;
+    }
+    return 0;
+}
+
+/* Under the lock: reads `count` rows of one partition into their places. */
+static int
+read_some(cadre_client_t *self, const reading_t *reading, const place_t *places, size_t count)
+{
+    cadre_client_request_t request = {.next = NULL};
+    cadre_message_t message = {
+        .type = CADRE_MESSAGE_READ,
+        .read = {.variable = reading->id, .partition = places[0].partition, .rows = count}};
+    cadre_chunk_t *keys = cadre_chunk_new(count * sizeof(uint64_t));
+    for (size_t k = 0; k < count; k++) {
+        memcpy((char *)cadre_chunk_data(keys) + k * sizeof(uint64_t),
+               &reading->keys[places[k].position], sizeof(uint64_t));
+    }
+    cadre_message_add_chunk(&message, keys);
+
+    int status =
+        cadre_client_ask(self, &message, CADRE_MESSAGE_PART, reading->deadline_ms, &request);
+    cadre_message_fini(&message); /* what was not sent */
+    if (status == 0 && request.answer.part.status != 0) {
+        status = cadre_fail(-(int)request.answer.part.status, "variable %s: %s",
+                            reading->variable->name, request.answer.part.text);
+    }
+    if (status == 0) {
+        status = copy_rows(&request.answer, reading, places, count);
+    }
+    cadre_attachment_forget(&self->attachment, &request);
+    return status;
+}
+
+/* Returns how many of the rows at `places`, of which there are `left`, one request reads. */
+static size_t
+count_together(const reading_t *reading, const place_t *places, size_t left)
+{
+    const size_t row_bytes = cadre_tensor_size_bytes(reading->value) / reading->count;
+    const size_t fitting = row_bytes > 0 ? CADRE_ROWS_SIZE_MAX / row_bytes : CADRE_ROWS_SIZE_MAX;
+    size_t most = fitting < CADRE_CLIENT_ROWS_MAX ? fitting : CADRE_CLIENT_ROWS_MAX;
+    most = most < left ? most : left;
+    size_t count = 1; /* a row of more bytes comes alone */
+    while (count < most && places[count].partition == places[0].partition) {
+        count++;
+    }
+    return count;
+}
+
+/* Under the lock: reads the rows of a variable that the keys name. */
+static int
+read_rows(cadre_client_t *self, reading_t *reading)
+{
+    int64_t shape[CADRE_RANK_MAX];
+    const cadre_client_variable_t *variable = reading->variable;
+    if (variable->rank == 0) {
+        return cadre_fail(CADRE_ESHAPE, "variable %s is a scalar and has no rows", variable->name);
+    }
+    cadre_auto(cadre_free) place_t *places = cadre_calloc(reading->count, sizeof(*places));
+    int status = find_places(reading, places);
+    if (status < 0) {
+        return status;
+    }
+
+    memcpy(shape, variable->shape, sizeof(shape));
+    shape[0] = (int64_t)reading->count;
+    status = cadre_tensor_init(reading->value, variable->dtype, shape, variable->rank);
+    size_t count = 0;
+    for (size_t i = 0; status == 0 && i < reading->count; i += count) {
+        count = count_together(reading, places + i, reading->count - i);
+        status = read_some(self, reading, places + i, count);
+    }
+    return status;
+}
+
+/* --- either --- */
+
+/* Under the lock: reads what is wanted of the variable in `all` that has this name. */
+static int
+read_among(cadre_client_t *self, const variables_t *all, const char *name, reading_t *reading)
 {
     size_t index = 0;
     while (index < all->count && strcmp(all->variables[index].name, name) != 0) {
@@ -159,12 +330,7 @@ read_all(cadre_client_t *self, const variables_t *all, const char *name, reading
 
     reading->variable = &all->variables[index];
     reading->id = all->ids[index];
-    int status = cadre_tensor_init(reading->value, reading->variable->dtype,
-                                   reading->variable->shape, reading->variable->rank);
-    for (uint32_t i = 0; status == 0 && i < reading->variable->partitions; i++) {
-        status = read_part(self, reading, i);
-    }
-    return status;
+    return reading->keys ? read_rows(self, reading) : read_whole(self, reading);
 }
 
 /* Under the lock: finds the variable by its name, and reads it when it is this call's turn. */
@@ -180,7 +346,7 @@ read_by_name(cadre_client_t *self, const char *name, reading_t *reading)
     self->is_reading = true;
     status = list_variables(self, reading->deadline_ms, &all);
     if (status == 0) {
-        status = read_all(self, &all, name, reading);
+        status = read_among(self, &all, name, reading);
     }
     self->is_reading = false;
     cadre_gate_broadcast(self->gate);
@@ -219,4 +385,47 @@ cadre_client_read_average(cadre_client_t *self, const char *name, cadre_tensor_t
                           int64_t timeout_ms)
 {
     return read_either(self, name, true, value, timeout_ms);
+}
+
+void
+cadre_client_rows_fini(cadre_client_rows_t *rows)
+{
+    if (rows) {
+        cadre_tensor_fini(&rows->values);
+        free(rows->found);
+        rows->found = NULL;
+    }
+}
+
+/* Reads some rows of a variable. */
+int
+cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *keys, size_t count,
+                       cadre_client_rows_t *rows, int64_t timeout_ms)
+{
+    if (!keys || count == 0) {
+        return cadre_fail(CADRE_EINVALID, "no row of variable %s is asked for", name ? name : "");
+    }
+    if (count > CADRE_CLIENT_ROWS_PER_CALL_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu rows of variable %s: one call takes %d", count,
+                          name ? name : "", CADRE_CLIENT_ROWS_PER_CALL_MAX);
+    }
+
+    cadre_auto(cadre_client_rows_fini)
+        cadre_client_rows_t read = {.found = cadre_calloc(count, sizeof(*read.found))};
+    reading_t reading = {.deadline_ms = cadre_gate_deadline_ms(timeout_ms),
+                         .value = &read.values,
+                         .keys = keys,
+                         .count = count,
+                         .found = read.found};
+    cadre_gate_lock(self->gate);
+    int status = read_by_name(self, name ? name : "", &reading);
+    cadre_gate_unlock_and_wake(self->gate);
+    if (status < 0 || !rows) {
+        return status;
+    }
+
+    cadre_client_rows_fini(rows);
+    *rows = read;
+    read = (cadre_client_rows_t){0};
+    return 0;
 }

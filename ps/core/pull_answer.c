@@ -22,13 +22,15 @@ take_rows(cadre_pull_answer_t *self, const cadre_shard_parts_t *parts,
           const cadre_message_t *message, cadre_pulled_t what, cadre_ps_counters_t *counters,
           cadre_message_t *answer)
 {
-    cadre_pulled_rows_t pulled = {.parts = self->pulled, .unchanged = self->unchanged};
+    cadre_pulled_rows_t pulled = {
+        .parts = self->pulled, .unchanged = self->unchanged, .absent = self->absent};
     int status = cadre_shard_rows_pull(parts, message, what, counters, answer, &pulled);
     if (status < 0) {
         return status;
     }
     self->count = cadre_row_part_list_view(&message->pull.rows).count;
     self->unchanged_words = pulled.words;
+    self->absent_words = pulled.absent_words;
     return 0;
 }
 

@@ -17,6 +17,8 @@ typedef struct {
     size_t step_count;
     uint64_t unchanged[CADRE_ROWS_MAX / 64];
     size_t unchanged_words;
+    uint64_t absent[CADRE_CLIENT_ROWS_MAX / 64];
+    size_t absent_words;
 } cadre_pull_answer_t;
 
 /* Puts the values that the PULL `message` asks for into `answer`: references to whole partitions,

@@ -623,7 +623,8 @@ pull(cadre_shard_t *self, const question_t *question)
                                  .partitions = cadre_pulled_part_list(told.pulled, told.count),
                                  .window = window_of(self, question),
                                  .steps = {told.steps, told.step_count},
-                                 .unchanged = {told.unchanged, told.unchanged_words}};
+                                 .unchanged = {told.unchanged, told.unchanged_words},
+                                 .absent = {told.absent, told.absent_words}};
     cadre_ps_counters_note(&self->counters, CADRE_PS_COUNTER_pulls);
     send(question, &answer);
 }

@@ -149,6 +149,17 @@ add_chunks(const cadre_shard_part_t *part, size_t count, cadre_pulled_t what,
     return 0;
 }
 
+/* Sets the bits, from bit `first` on, of the keys of one record of which a table has no row. */
+static void
+find_absent(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, size_t first,
+            uint64_t *absent)
+{
+    for (size_t k = 0; k < rows->count; k++) {
+        const uint64_t is_absent = !cadre_table_has(part->table, cadre_part_rows_at(rows, k));
+        absent[(first + k) / 64] |= is_absent << (first + k) % 64;
+    }
+}
+
 /* Adds those rows of one record of a table to the answer that the asker does not hold as they are
  * now, and notes which do not follow. */
 static int
@@ -165,6 +176,9 @@ add_table_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, ca
         return status;
     }
     answered->unchanged += rows->count - keys.count;
+    if (answered->pulled->absent_words > 0) {
+        find_absent(part, rows, answered->listed, answered->pulled->absent);
+    }
     status = cadre_shard_tables_pull(part, &keys,
                                      what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype,
                                      answer->chunks + first);
@@ -229,7 +243,12 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
     if (status < 0) {
         return status;
     }
+    if (message->pull.absence && list.listed > CADRE_CLIENT_ROWS_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu rows, of which %d may be asked whether they exist",
+                          list.listed, CADRE_CLIENT_ROWS_MAX);
+    }
 
+    pulled->absent_words = message->pull.absence ? (list.listed + 63) / 64 : 0;
     answered_t answered = {.pulled = pulled};
     while (cadre_row_list_next(&list, &rows)) {
         const cadre_shard_part_t *part = NULL;

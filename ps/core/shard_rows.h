@@ -20,6 +20,9 @@ typedef struct {
     cadre_pulled_part_t *parts; /* [the records of the PULL]: version and number of chunks */
     uint64_t *unchanged;        /* [CADRE_ROWS_MAX / 64], zeroed: bits of the rows left out */
     size_t words;               /* how many of these the PULL has rows for; 0: none is left out */
+    /* Zeroed, [CADRE_CLIENT_ROWS_MAX / 64]: bits of the rows that tables lack. */
+    uint64_t *absent;
+    size_t absent_words; /* how many of these the PULL has rows for; 0: it does not ask */
 } cadre_pulled_rows_t;
 
 /* Adds the rows that the PULL `message` names to `answer`, without rows of tables of which the
@@ -27,7 +30,8 @@ typedef struct {
  * it fails: as cadre_row_list_init and cadre_row_list_read_held, with CADRE_ENOTFOUND for an
  * unknown partition, with CADRE_EINVALID for a row that is not in its partition and for a partition
  * without average, with CADRE_ETOOLARGE for several rows of more than CADRE_ROWS_SIZE_MAX bytes
- * together, with CADRE_ENOTFINITE when a value does not fit the wire dtype. */
+ * together, or for more than CADRE_CLIENT_ROWS_MAX of which it asks whether they are there, with
+ * CADRE_ENOTFINITE when a value does not fit the wire dtype. */
 int cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *message,
                           cadre_pulled_t what, cadre_ps_counters_t *counters,
                           cadre_message_t *answer, cadre_pulled_rows_t *pulled);

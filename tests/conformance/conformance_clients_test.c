@@ -1,10 +1,13 @@
 /* A second program beside a running job: the ids K of docs/conformance.md. */
+#include <cadre/catalogue.h>
 #include <cadre/client.h>
+#include <cadre/table.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 #include "tests/system/command.h"
@@ -289,5 +292,125 @@ Test(conformance_clients, K9_a_command_prints_what_a_client_reads)
     cr_expect(strstr(text, "\"name\":\"wide\",\"dtype\":\"f32\",\"shape\":[10]"), "%s", text);
     cr_assert_neq(run_variables(&stage, (const char *[3]){"narrow"}, text), 0);
     cr_expect(strstr(text, "the job has no variable narrow"), "%s", text);
+    stage_close(&stage);
+}
+
+/* Creates a table of rows of two numbers, in which three keys have rows. */
+static void
+make_table(stage_t *stage)
+{
+    enum { KEYS = 3 };
+    static const uint64_t keys[KEYS] = {5, 70001, UINT64_MAX};
+    static const float numbers[2 * KEYS] = {1, -1, 2, -2, 3, -3};
+    const cadre_tensor_t rows =
+        cadre_tensor_view(CADRE_F32, numbers, (const int64_t[]){KEYS, 2}, 2);
+    cadre_variable_t *table = NULL;
+    OK(cadre_variable_create_table(stage->coordinator, "users", 2, NULL, &table));
+    OK(cadre_variable_assign_keys(table, CADRE_VARIABLE_SET, keys, KEYS, &rows, LOCAL_WAIT_MS));
+}
+
+/* Returns how many rows the table has. */
+static uint64_t
+rows_of_table(const stage_t *stage)
+{
+    cadre_table_counts_t counts = {.rows = 0};
+    cadre_variable_t *table = NULL;
+    OK(cadre_variable_find(stage->coordinator, "users", &table));
+    OK(cadre_variable_read_counts(table, &counts, LOCAL_WAIT_MS));
+    return counts.rows;
+}
+
+Test(conformance_clients, K10_a_client_reads_rows_by_key_and_makes_none)
+{
+    static const uint64_t keys[] = {UINT64_MAX, 6, 5, 70001, 5, 7};
+    static const float wanted[] = {3, 0, 1, 2, 1, 0};
+    static const uint64_t numbers[] = {9, 0, 9};
+    stage_t stage;
+    open_job(&stage, 3, 1, false);
+    make_table(&stage);
+    stage_schedule(&stage, "add_one", 4);
+    stage_join(&stage);
+    cadre_client_t *client = attach(&stage);
+    cadre_client_rows_t rows = {.found = NULL};
+    for (int again = 0; again < 2; again++) {
+        OK(cadre_client_read_rows(client, "users", keys, 6, &rows, LOCAL_WAIT_MS));
+        cr_assert_eq(rows.values.shape[0], 6);
+        cr_assert_eq(rows.values.shape[1], 2);
+        for (int i = 0; i < 6; i++) {
+            cr_expect_eq(rows.found[i], wanted[i] != 0, "key %d", i);
+            cr_expect_eq(((const float *)rows.values.data)[2 * i], wanted[i], "key %d", i);
+        }
+    }
+    cr_expect_eq(rows_of_table(&stage), 3, "reading makes no row");
+
+    OK(cadre_client_read_rows(client, "wide", numbers, 3, &rows, LOCAL_WAIT_MS));
+    cr_assert_eq(rows.values.rank, 1);
+    cr_expect(rows.found[0] && ((const float *)rows.values.data)[2] == 4);
+    FAILS(cadre_client_read_rows(client, "wide", (const uint64_t[]){3, WIDE_ROWS}, 2, &rows,
+                                 LOCAL_WAIT_MS),
+          CADRE_EINVALID, "key 1 is 10, variable wide has rows 0 to 9");
+    FAILS(cadre_client_read_rows(client, "narrow", keys, 1, &rows, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+          "narrow");
+    FAILS(cadre_client_read_rows(client, "users", keys, 0, &rows, 0), CADRE_EINVALID, "no row");
+    FAILS(cadre_client_read(client, "users", &rows.values, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "cadre_client_read_rows");
+    cr_expect(rows.found[1], "what was read stays after an error");
+    cadre_client_rows_fini(&rows);
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K11_a_client_reads_more_rows_than_one_request_names)
+{
+    enum { COUNT = 3 * CADRE_CLIENT_ROWS_MAX + 1 };
+    stage_t stage;
+    open_job(&stage, 2, 1, false);
+    make_table(&stage);
+    cadre_client_t *client = attach(&stage);
+    cadre_client_rows_t rows = {.found = NULL};
+    cadre_auto(cadre_free) uint64_t *keys =
+        cadre_calloc(CADRE_CLIENT_ROWS_PER_CALL_MAX + 1, sizeof(*keys));
+    for (uint64_t i = 0; i < COUNT; i++) {
+        keys[i] = 70001 + COUNT / 2 - i;
+    }
+    OK(cadre_client_read_rows(client, "users", keys, COUNT, &rows, LOCAL_WAIT_MS));
+    for (int i = 0; i < COUNT; i++) {
+        const bool is_it = i == COUNT / 2;
+        cr_assert_eq(rows.found[i], is_it, "key %d", i);
+        cr_assert_eq(((const float *)rows.values.data)[2 * i + 1], is_it ? -2 : 0, "key %d", i);
+    }
+    cadre_client_rows_fini(&rows);
+    FAILS(cadre_client_read_rows(client, "users", keys, CADRE_CLIENT_ROWS_PER_CALL_MAX + 1, &rows,
+                                 LOCAL_WAIT_MS),
+          CADRE_ETOOLARGE, "1048577 rows of variable users: one call takes 1048576");
+    cadre_client_close(&client);
+    stage_close(&stage);
+}
+
+Test(conformance_clients, K12_a_command_prints_rows)
+{
+    stage_t stage;
+    char text[4096];
+    open_job(&stage, 2, 1, false);
+    make_table(&stage);
+    cr_assert_eq(run_variables(&stage,
+                               (const char *[3]){"users", "--rows", "5,6,18446744073709551615"},
+                               text),
+                 0);
+    cr_expect_str_eq(text, "5 1 -1\n6 has no row\n18446744073709551615 3 -3\n");
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"users", "--rows=6,5", "-ojson"}, text),
+                 0);
+    cr_expect(strstr(text, "{\"key\":\"6\",\"found\":false,"), "%s", text);
+    cr_expect(strstr(text, "{\"key\":\"5\",\"found\":true,\"values\":[1.0,-1.0]}"), "%s", text);
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"wide", "--rows", "3"}, text), 0);
+    cr_expect_str_eq(text, "3 0\n");
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"wide", "--rows", "10"}, text), 0);
+    cr_expect(strstr(text, "variable wide has rows 0 to 9"), "%s", text);
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"wide", "--rows", "1,x"}, text), 0);
+    cr_expect(strstr(text, "number 2 is \"x\""), "%s", text);
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"--rows", "1"}, text), 0);
+    cr_expect(strstr(text, "needs the NAME"), "%s", text);
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"users"}, text), 0);
+    cr_expect(strstr(text, "--rows KEY"), "%s", text);
     stage_close(&stage);
 }

@@ -109,7 +109,7 @@ BELOW = {
     "coordinator/api": "base checkpoint system tensor spec graph worker/device worker/slot coordinator/include "
                        "coordinator/core coordinator"
                        + rooms(CORE_ROOMS),
-    "coordinator/client": "base system tensor wire keys net coordinator/include coordinator",
+    "coordinator/client": "base system tensor spec wire keys net coordinator/include coordinator",
     "coordinator/cli/terminal": "base system coordinator/include",
     "coordinator/cli/train": "base system spec graph keys checkpoint coordinator/include coordinator/cli/terminal",
     "coordinator/cli/launch": "base system spec net coordinator/include coordinator/cli/terminal "

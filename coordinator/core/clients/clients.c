@@ -9,6 +9,7 @@
 #include "common/keys/peer_key.h"
 #include "common/tensor/split.h"
 #include "common/wire/codec.h"
+#include "common/wire/row_list.h"
 #include "coordinator/core/members/rights.h"
 
 void
@@ -294,7 +295,8 @@ on_values(void *context, uint64_t request, const cadre_message_t *reply, int sta
     cadre_effects_t *effects = client->clients->links.effects;
     cadre_message_t answer = cadre_effects_message(effects, CADRE_MESSAGE_PART);
     answer.request = request;
-    answer.part = (cadre_part_message_t){.version = reply->values.partitions.items[0]};
+    answer.part = (cadre_part_message_t){.version = reply->values.partitions.items[0],
+                                         .absent = reply->values.absent};
     for (size_t i = 0; i < reply->chunk_count; i++) {
         cadre_message_add_chunk(&answer, cadre_chunk_ref(reply->chunks[i]));
     }
@@ -302,11 +304,54 @@ on_values(void *context, uint64_t request, const cadre_message_t *reply, int sta
     cadre_effects_send(effects, &client->task, &answer);
 }
 
-/* Returns the variable with this id, if clients may read that partition of it now; else NULL, with
- * the reason as this thread's error text. */
-static const cadre_variable_t *
-find_readable(const cadre_clients_t *self, const cadre_read_message_t *read, int *status)
+/* Returns how many bytes of values answer a READ. */
+static uint64_t
+read_size_bytes(const cadre_variable_t *variable, const cadre_read_message_t *read)
 {
+    const uint64_t rows = read->rows > 0
+                              ? read->rows
+                              : (uint64_t)cadre_split_rows(variable->rows, variable->partitions,
+                                                           (int64_t)read->partition);
+    return rows * variable->row_size_bytes;
+}
+
+/* Checks that a client may read of a variable what it asks for. */
+static int
+check_read(const cadre_variable_t *variable, const cadre_message_t *message)
+{
+    const cadre_read_message_t *read = &message->read;
+    const size_t ids_bytes =
+        message->chunk_count == 1 ? cadre_chunk_size_bytes(message->chunks[0]) : 0;
+    if (read->rows > 0 && ids_bytes != read->rows * sizeof(uint64_t)) {
+        return cadre_fail(CADRE_EMALFORMED, "READ: %zu chunks with %zu bytes name %" PRIu64 " rows",
+                          message->chunk_count, ids_bytes, read->rows);
+    }
+    if (variable->table && read->rows == 0) {
+        return cadre_fail(CADRE_EINVALID,
+                          "variable %s is a table, which is read by rows: name their keys "
+                          "(cadre_client_read_rows, or `cadre variables %s --rows KEY,...`)",
+                          variable->name, variable->name);
+    }
+    if (read->average && variable->optimizer.average_momentum == 0) {
+        return cadre_fail(CADRE_EINVALID, "variable %s keeps no average", variable->name);
+    }
+    const uint64_t size_bytes = read_size_bytes(variable, read);
+    if (size_bytes > CADRE_CLIENT_READ_SIZE_MAX) {
+        return cadre_fail(
+            CADRE_ETOOLARGE, "variable %s: %s %" PRIu64 " bytes, of which a client may read %d: %s",
+            variable->name, read->rows > 0 ? "the rows have" : "a partition has", size_bytes,
+            CADRE_CLIENT_READ_SIZE_MAX,
+            read->rows > 0 ? "ask for fewer of them" : "cut the variable into more partitions");
+    }
+    return 0;
+}
+
+/* Returns the variable with this id, if clients may read that of it now; else NULL, with the reason
+ * as this thread's error text. */
+static const cadre_variable_t *
+find_readable(const cadre_clients_t *self, const cadre_message_t *message, int *status)
+{
+    const cadre_read_message_t *read = &message->read;
     const cadre_catalogue_t *catalogue = self->links.catalogue;
     const cadre_variable_t *variable =
         read->variable >= 1 && read->variable <= catalogue->variable_count
@@ -318,28 +363,28 @@ find_readable(const cadre_clients_t *self, const cadre_read_message_t *read, int
         return NULL;
     }
 
-    *status = cadre_variable_check_dense(variable);
-    if (*status < 0) {
-        return NULL;
-    }
+    *status = check_read(variable, message);
+    return *status < 0 ? NULL : variable;
+}
 
-    if (read->average && variable->optimizer.average_momentum == 0) {
-        *status = cadre_fail(CADRE_EINVALID, "variable %s keeps no average", variable->name);
-        return NULL;
+/* Logs what a client reads: a variable with its first partition; of rows the first time, until it
+ * reads those of another variable. */
+static void
+log_read(cadre_clients_t *self, cadre_attached_t *client, const cadre_variable_t *variable,
+         const cadre_read_message_t *read)
+{
+    const bool is_told = read->rows > 0 ? client->rows_of == variable->id : read->partition > 0;
+    char task[CADRE_TASK_TEXT_SIZE];
+    if (is_told) {
+        return;
     }
-
-    uint64_t size_bytes =
-        variable->row_size_bytes *
-        (uint64_t)cadre_split_rows(variable->rows, variable->partitions, (int64_t)read->partition);
-    if (size_bytes > CADRE_CLIENT_READ_SIZE_MAX) {
-        *status = cadre_fail(CADRE_ETOOLARGE,
-                             "variable %s: a partition has %" PRIu64 " bytes, of which a client "
-                             "may read %d: cut the variable into more partitions",
-                             variable->name, size_bytes, CADRE_CLIENT_READ_SIZE_MAX);
-        return NULL;
+    if (read->rows > 0) {
+        client->rows_of = variable->id;
     }
-
-    return variable;
+    cadre_effects_log(self->links.effects, 'I', "client_reads",
+                      "task=\"%s\" variable=%s partitions=%" PRIu32 " average=%d rows=%d",
+                      cadre_task_text(&client->task, task), variable->name, variable->partitions,
+                      read->average != 0, read->rows > 0);
 }
 
 /* Asks the shard for the partition that a client reads. A READ beside one that is under way is
@@ -353,32 +398,30 @@ on_read(cadre_clients_t *self, cadre_attached_t *client, const cadre_message_t *
         return;
     }
 
-    const cadre_variable_t *variable = find_readable(self, read, &status);
+    const cadre_variable_t *variable = find_readable(self, message, &status);
     if (!variable) {
         refuse_read(client, message->request, status, cadre_error_text());
         return;
     }
 
-    if (read->partition == 0) {
-        char task[CADRE_TASK_TEXT_SIZE];
-        cadre_effects_log(self->links.effects, 'I', "client_reads",
-                          "task=\"%s\" variable=%s partitions=%" PRIu32 " average=%d",
-                          cadre_task_text(&client->task, task), variable->name,
-                          variable->partitions, read->average != 0);
-    }
-
-    const uint64_t items[] = {variable->id, read->partition, 0}; /* 0: the client holds none */
+    log_read(self, client, variable, read);
+    const uint64_t whole[] = {variable->id, read->partition, 0}; /* 0: the client holds none */
+    const uint64_t rows[] = {variable->id, read->partition, CADRE_ROWS_LISTED, read->rows};
     cadre_message_t pull = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
-    pull.pull = (cadre_pull_message_t){.partitions = {items, 3}, .average = read->average};
+    pull.pull = (cadre_pull_message_t){.partitions = {whole, read->rows > 0 ? 0 : 3},
+                                       .rows = {rows, read->rows > 0 ? 4 : 0},
+                                       .average = read->average,
+                                       .absence = read->rows > 0};
+    if (read->rows > 0) {
+        cadre_message_add_chunk(&pull, cadre_chunk_ref(message->chunks[0]));
+    }
     uint32_t shard = variable->shards[read->partition];
     client->reading = message->request;
     cadre_shard_requests_ask(self->links.requests, shard, &pull, on_values, client,
                              message->request);
     /* time limits allow for the bytes that the answer will have */
     cadre_shard_requests_expect(self->links.requests, shard,
-                                variable->row_size_bytes *
-                                    (size_t)cadre_split_rows(variable->rows, variable->partitions,
-                                                             (int64_t)read->partition));
+                                (size_t)read_size_bytes(variable, read));
 }
 
 /* --- closures --- */

@@ -47,7 +47,8 @@ typedef struct {
     uint64_t key;      /* id of the key under which it attached; 0: the job has no keys */
     uint64_t heard_ms; /* when it was heard last, not counting own stalls of the coordinator */
     uint64_t reading;  /* request of the READ under way; 0: none */
-    uint64_t reads;    /* how many partitions it has read */
+    uint64_t reads;    /* how many partitions, or rows of partitions, it was given */
+    uint64_t rows_of; /* variable whose rows it has asked for last, as the log says once; 0: none */
     cadre_client_closures_t closures;
 } cadre_attached_t;
 

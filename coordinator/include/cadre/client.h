@@ -115,8 +115,8 @@ CADRE_API int cadre_client_variables(cadre_client_t *self, int64_t timeout_ms,
  * calls of several threads follow each other.
  *
  * CADRE_ENOTFOUND: the job has no such variable, or dropped it meanwhile.
- * CADRE_EINVALID: the variable is a table, whose rows a client does not read: the job's own program
- *   does (cadre_variable_read_keys), and `cadre checkpoint export` writes those of a checkpoint.
+ * CADRE_EINVALID: the variable is a table, which is read by rows (cadre_client_read_rows); and
+ *   `cadre checkpoint export` writes all that a checkpoint holds.
  * CADRE_ETOOLARGE: a partition has more than 128 MiB. */
 CADRE_API int cadre_client_read(cadre_client_t *self, const char *name, cadre_tensor_t *value,
                                 int64_t timeout_ms);
@@ -126,6 +126,31 @@ CADRE_API int cadre_client_read(cadre_client_t *self, const char *name, cadre_te
  * CADRE_EINVALID: the variable keeps none. */
 CADRE_API int cadre_client_read_average(cadre_client_t *self, const char *name,
                                         cadre_tensor_t *value, int64_t timeout_ms);
+
+/* Rows of a variable. Begins empty, {0}; the struct gets no more fields in later versions. */
+typedef struct {
+    cadre_tensor_t values; /* [count, then the variable's shape without its first dimension] */
+    bool *found;           /* [count]: whether there is such a row; always, but for tables */
+} cadre_client_rows_t;
+
+/* Reads some rows of a variable, in the order of `keys` [count]: of a table those of these keys, of
+ * another variable those with these numbers on axis 0, from 0 on. A key may stand there several
+ * times. A key of a table that has no row (yet, or any more) is not `found`, and its values are the
+ * first ones that a row would get; reading makes no row. Each row is of one version; while closures
+ * run, rows may be of different ones. `rows` is empty or was read before, and is freed; on an error
+ * it stays as it was. The coordinator is asked for at most 4,096 rows and 4 MiB at a time, and the
+ * calls of several threads follow each other.
+ *
+ * CADRE_ENOTFOUND: the job has no such variable, or dropped it meanwhile.
+ * CADRE_EINVALID: there is no key; or one is not the number of a row: the error names it and its
+ *   place in `keys`.
+ * CADRE_ESHAPE: the variable is a scalar, and has no rows.
+ * CADRE_ETOOLARGE: there are more than 1,048,576 keys, or a row has more than 128 MiB. */
+CADRE_API int cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *keys,
+                                     size_t count, cadre_client_rows_t *rows, int64_t timeout_ms);
+
+/* Frees what was read, and leaves it empty. NULL does nothing. */
+CADRE_API void cadre_client_rows_fini(cadre_client_rows_t *rows);
 
 /* --- Closures --- */
 

@@ -98,3 +98,49 @@ Test(shard_held, refuses_what_does_not_fit_the_rows)
     expect_malformed(&self, &message, "an age is cut off");
     close_shard(&self);
 }
+
+Test(shard_held, says_which_rows_there_are_when_asked)
+{
+    fixture_t self = open_table();
+    cr_assert_eq(push_keys(&self, 1, 2, (uint64_t[]){3, 5}, 1), 0);
+    for (uint64_t asked = 0; asked < 2; asked++) {
+        const uint64_t record[] = {TABLE, 0, CADRE_ROWS_LISTED, PULLED};
+        cadre_message_t answer;
+        cadre_message_t message = question(CADRE_MESSAGE_PULL, &THE_WORKER);
+        message.pull =
+            (cadre_pull_message_t){.generation = GENERATION, .rows = {record, 4}, .absence = asked};
+        cadre_message_add_chunk(&message, cadre_chunk_new_copy(PULLED_KEYS, sizeof(PULLED_KEYS)));
+        ask(&self, &THE_WORKER, &message, &answer);
+        cr_assert_eq(answer.values.status, 0, "%s", answer.values.text);
+        cr_assert_eq(answer.values.absent.count, asked);
+        cr_expect(asked == 0 || answer.values.absent.items[0] == 0xa, "4 and 9 have none");
+        cr_expect_eq(cadre_chunk_size_bytes(answer.chunks[0]), PULLED * DIM * sizeof(float));
+        cadre_message_fini(&answer);
+    }
+    close_shard(&self);
+}
+
+/* Asks of so many keys whether they have rows; returns the status of the answer. */
+static int
+ask_absence(fixture_t *self, size_t count)
+{
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    const uint64_t record[] = {TABLE, 0, CADRE_ROWS_LISTED, count};
+    cadre_message_t answer;
+    cadre_message_t message = question(CADRE_MESSAGE_PULL, &THE_WORKER);
+    message.pull =
+        (cadre_pull_message_t){.generation = GENERATION, .rows = {record, 4}, .absence = 1};
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(keys, count * sizeof(*keys)));
+    ask(self, &THE_WORKER, &message, &answer);
+    const int status = -(int)answer.values.status;
+    cadre_message_fini(&answer);
+    return status;
+}
+
+Test(shard_held, says_it_of_so_many_rows_and_no_more)
+{
+    fixture_t self = open_table();
+    cr_expect_eq(ask_absence(&self, CADRE_CLIENT_ROWS_MAX), 0);
+    cr_expect_eq(ask_absence(&self, CADRE_CLIENT_ROWS_MAX + 1), CADRE_ETOOLARGE);
+    close_shard(&self);
+}

@@ -1,6 +1,7 @@
 /* What clients, who are no members, may do with a job, and what is left of them. */
 #include "coordinator/core/clients/clients.h"
 
+#include "common/wire/row_list.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(clients, .timeout = 240);
@@ -165,7 +166,7 @@ read_part(fixture_t *self, const cadre_task_t *client, uint64_t request, uint64_
     say(self, client, request, message);
 }
 
-Test(clients, see_that_a_variable_is_a_table_and_read_it_not)
+Test(clients, see_that_a_variable_is_a_table_and_read_it_not_as_a_whole)
 {
     cadre_task_t client;
     fixture_t *self = job_with_client(&client);
@@ -183,6 +184,72 @@ Test(clients, see_that_a_variable_is_a_table_and_read_it_not)
     const cadre_message_t *part = fixture_sent(self, &client, CADRE_MESSAGE_PART, 0);
     cr_assert_eq(part->part.status, (uint64_t)-CADRE_EINVALID);
     cr_expect(strstr(part->part.text, "users is a table"), "%s", part->part.text);
+    fixture_destroy(&self);
+}
+
+/* Asks for the rows of `count` keys, in so many chunks. */
+static void
+read_keys(fixture_t *self, const cadre_task_t *client, uint64_t variable, uint64_t count,
+          int chunks)
+{
+    static const uint64_t keys[] = {7, 11};
+    cadre_message_t message = {.type = CADRE_MESSAGE_READ, .epoch = FIXTURE_EPOCH};
+    message.read = (cadre_read_message_t){.variable = variable, .rows = count};
+    for (int i = 0; i < chunks; i++) {
+        cadre_message_add_chunk(&message, cadre_chunk_new_copy(keys, sizeof(keys)));
+    }
+    say(self, client, 4, message);
+}
+
+Test(clients, read_rows_of_a_table_and_hear_which_there_are)
+{
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_variable_t *table = fixture_add_table(self, "users", 2);
+    read_keys(self, &client, table->id, 2, 1);
+    const cadre_message_t *pull = fixture_sent(self, NULL, CADRE_MESSAGE_PULL, 0);
+    cr_assert_not_null(pull);
+    const uint64_t record[] = {table->id, 0, CADRE_ROWS_LISTED, 2};
+    cr_assert_eq(pull->pull.rows.count, 4);
+    cr_expect_arr_eq(pull->pull.rows.items, record, sizeof(record));
+    cr_expect_eq(pull->pull.partitions.count, 0);
+    cr_expect_eq(pull->pull.absence, 1);
+    cr_assert_eq(pull->chunk_count, 1);
+    cr_expect_eq(((const uint64_t *)cadre_chunk_data(pull->chunks[0]))[1], 11);
+
+    cadre_task_t ps = fixture_ps(0);
+    cadre_message_t values = fixture_message(&ps, CADRE_MESSAGE_VALUES);
+    values.request = pull->request;
+    values.values.partitions = (cadre_u64s_t){(const uint64_t[]){9, 1}, 2};
+    values.values.absent = (cadre_u64s_t){(const uint64_t[]){2}, 1};
+    cadre_message_add_chunk(&values, cadre_chunk_new_copy("0123456789abcdef", 16));
+    fixture_say(self, &ps, &values);
+    fixture_turn(self);
+    const cadre_message_t *part = fixture_sent(self, &client, CADRE_MESSAGE_PART, 0);
+    cr_assert_eq(part->part.status, 0, "%s", part->part.text);
+    cr_assert_eq(part->part.absent.count, 1);
+    cr_expect_eq(part->part.absent.items[0], 2);
+    cr_expect_eq(part->chunk_count, 1);
+    cr_expect(fixture_logged(self, "client_reads"));
+    fixture_destroy(&self);
+}
+
+Test(clients, that_name_other_rows_than_they_say_are_refused)
+{
+    static const struct {
+        uint64_t rows;
+        int chunks;
+    } reads[] = {{1, 1}, {3, 1}, {2, 0}, {2, 2}};
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_variable_t *table = fixture_add_table(self, "users", 2);
+    for (size_t i = 0; i < CADRE_COUNT_OF(reads); i++) {
+        read_keys(self, &client, table->id, reads[i].rows, reads[i].chunks);
+        const cadre_message_t *part = fixture_sent(self, &client, CADRE_MESSAGE_PART, i);
+        cr_assert_not_null(part);
+        cr_expect_eq(-(int)part->part.status, CADRE_EMALFORMED, "%zu", i);
+    }
+    cr_expect_eq(fixture_count(self, NULL, CADRE_MESSAGE_PULL), 0);
     fixture_destroy(&self);
 }
 
