@@ -65,8 +65,9 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
     const char *before = self->resumed_optimizers[i];
     const char *now = cadre_optimizer_kind_text(variable->optimizer.kind);
     /* Rows have slots of other widths with row_wise and without it. */
-    const bool is_as_wide =
-        !variable->table || variable->table->row_wise == self->resumed_tables[i].row_wise;
+    const bool was_row_wise = self->resumed_tables[i].row_wise;
+    const bool is_row_wise = variable->table && variable->table->row_wise;
+    const bool is_as_wide = !variable->table || is_row_wise == was_row_wise;
     cadre_optimizer_spec_t spec;
     if (!before || (is_as_wide && strcmp(before, now) == 0) ||
         cadre_optimizer_spec_parse(&spec, before) < 0) {
@@ -83,7 +84,9 @@ warn_if_optimizer_differs(cadre_coordinator_t *self, const cadre_variable_t *var
     }
 
     cadre_effects_log(&self->core.effects, 'W', "optimizer_changed",
-                      "variable=%s was=%s is=%s next=\"%s\"", variable->name, before, now, next);
+                      "variable=%s was=%s%s is=%s%s next=\"%s\"", variable->name,
+                      was_row_wise ? "row_wise_" : "", before, is_row_wise ? "row_wise_" : "", now,
+                      next);
 }
 
 /* Logs that keys without a row are counted from zero, because a checkpoint has sightings by ps and

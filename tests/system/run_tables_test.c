@@ -337,9 +337,10 @@ Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
         {"adagrad",
          "{\"admit_after\": 3, \"row_wise\": true}",
          "3",
-         {"was=adagrad is=adagrad next=\"the values go on; its slots and steps are reset\"",
+         {"was=adagrad is=row_wise_adagrad next=\"the values go on; its slots and steps are "
+          "reset\"",
           "sightings_reset variable=v1 was_ps=2 is_ps=3"}},
-        {"adam", "true", "3", {"was=adagrad is=adam", NULL}},
+        {"adam", "true", "3", {"was=row_wise_adagrad is=adam", NULL}},
         {"adam", "{\"admit_after\": 2}", "3", {NULL, NULL}},
         {"ftrl", "{\"rows_max\": 5000, \"when_full\": \"lfu\"}", "1", {"was=adam is=ftrl", NULL}},
     };
