@@ -118,8 +118,8 @@ open_shard(cadre_checkpoint_reader_t *self, size_t k, const cadre_give_up_t *giv
                                                 .size_bytes = shard->size_bytes,
                                                 .hash = shard->hash};
         int status = cadre_shard_reader_open(&file, give_up, &self->shards[k]);
-        if (status != 0) {
-            return status;
+        if (status != 0) { /* a file that the manifest names and is missing is damage */
+            return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status;
         }
     }
 
@@ -211,11 +211,6 @@ read_part(cadre_checkpoint_reader_t *self, const cadre_checkpoint_range_t *part,
     int status = open_shard(self, shard_index, NULL, &shard);
     cadre_change_counts_t of_part = {0};
 
-    /* The file is missing, which is damage. From cadre_shard_reader_read, below, the status would
-     * mean that the file has nothing of this kind. */
-    if (status == CADRE_ENOTFOUND) {
-        return CADRE_ECORRUPT;
-    }
     if (status < 0) {
         return status;
     }
@@ -297,8 +292,7 @@ cadre_checkpoint_reader_prepare(cadre_checkpoint_reader_t *self,
         status = open_shard(self, partition->shard, give_up, &shard);
     }
 
-    /* CADRE_ENOTFOUND means that a file is missing. */
-    return status == CADRE_ENOTFOUND ? CADRE_ECORRUPT : status;
+    return status;
 }
 
 /* --- tables --- */
@@ -351,7 +345,7 @@ describe(cadre_checkpoint_reader_t *self, const char *variable, uint32_t shard,
         status = cadre_shard_reader_table(file, variable, record);
     }
     if (status == CADRE_ENOTFOUND) {
-        return CADRE_ECORRUPT; /* the file, or a table that the manifest names, is missing */
+        return CADRE_ECORRUPT; /* a table that the manifest names is missing */
     }
     if (status < 0) {
         return status;

@@ -333,7 +333,7 @@ print_files(const flags_t *flags, uint64_t id, json_t *files)
 static int export(const flags_t *flags, cadre_checkpoint_directory_t *directory)
 {
     uint64_t id = flags->checkpoint;
-    int status = id ? 0 : cadre_checkpoint_directory_newest(directory, NULL, NULL, &id);
+    int status = id ? 0 : cadre_verb_newest(directory, &id);
     if (status < 0) {
         return cadre_verb_fail(status);
     }

@@ -115,7 +115,7 @@ read_embedding(const flags_t *flags, cadre_embedding_t *embedding)
     uint64_t id = 0;
     cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
     int status = cadre_checkpoint_directory_open(flags->words.object, false, &directory);
-    status = status < 0 ? status : cadre_checkpoint_directory_newest(directory, NULL, NULL, &id);
+    status = status < 0 ? status : cadre_verb_newest(directory, &id);
     if (status < 0) {
         return status;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/memory.h"
 #include "common/base/status.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_file.h"
@@ -55,6 +56,28 @@ cadre_verb_words_check(const cadre_verb_words_t *self, const char *const *known,
         cadre_assert(end < sizeof(words));
     }
     argp_error(state, "say %s", words);
+}
+
+/* Keeps why the newest checkpoint is damaged: the first of which it hears. */
+static void
+note_damage(void *context, uint64_t id, const char *reason)
+{
+    char **why = context;
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    if (!*why) {
+        *why = cadre_asprintf("%s: %s", cadre_checkpoint_name(id, name), reason);
+    }
+}
+
+int
+cadre_verb_newest(cadre_checkpoint_directory_t *directory, uint64_t *id)
+{
+    cadre_auto(cadre_free) char *why = NULL;
+    const int status = cadre_checkpoint_directory_newest(directory, note_damage, &why, id);
+    if (status == CADRE_ENOTFOUND && why) {
+        return cadre_fail(CADRE_ECORRUPT, "no checkpoint is sound; the newest, %s", why);
+    }
+    return status;
 }
 
 /* Fills the job from its file (NULL: none), then from the environment, then from flags: later

@@ -9,7 +9,9 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+#include "common/checkpoint/checkpoint_directory.h"
 #include "coordinator/cli/train/job.h"
 
 /* Returns whether -o asks for json. Anything but json and text is a usage error, which ends the
@@ -33,6 +35,10 @@ bool cadre_verb_words_take(cadre_verb_words_t *self, const char *word);
  * NULL. */
 void cadre_verb_words_check(const cadre_verb_words_t *self, const char *const *known,
                             const struct argp_state *state);
+
+/* Gives the newest sound checkpoint of a directory. CADRE_ENOTFOUND when there is none, and
+ * CADRE_ECORRUPT, with what is wrong with the newest, when there are some and none is sound. */
+int cadre_verb_newest(cadre_checkpoint_directory_t *directory, uint64_t *id);
 
 /* A setting of the job that a flag gave. */
 typedef struct {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "tests/sanitizer.h"
@@ -259,6 +260,14 @@ Test(run_failures, checkpoints_are_listed_and_damage_is_found)
     fputc('~', file);
     fclose(file);
     command_expect_exit(&digits.command, command_run(&digits.command, verify), 65);
+    cr_assert_eq(unlink(path), 0);
+    command_expect_exit(&digits.command, command_run(&digits.command, verify), 65);
+    cadre_auto(cadre_free) char *to = scratch_path(&digits.command.scratch, "damaged");
+    const char *export[] = {"checkpoint", "export", digits.command.checkpoints, "--to", to, NULL,
+                            "1",          NULL};
+    command_expect_exit(&digits.command, command_run(&digits.command, export), 65);
+    export[5] = "--checkpoint";
+    command_expect_exit(&digits.command, command_run(&digits.command, export), 65);
     const char *nowhere[] = {"checkpoint", "list", "/nowhere/at/all", NULL};
     command_expect_exit(&digits.command, command_run(&digits.command, nowhere), 66);
     digits_close(&digits);
