@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/layer_links.h"
+#include "coordinator/cli/train/layer_words.h"
 
 enum { POINTER_SIZE = 64 };
 
@@ -284,7 +285,11 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, json_t *model)
         return status;
     }
     job->lookup_table = json_incref(table);
-    return fields ? cadre_layer_read_fields(source, "/model/fields", fields, &job->lookup) : 0;
+    status = fields ? cadre_layer_read_fields(source, "/model/fields", fields, &job->lookup) : 0;
+    if (status < 0 || !cadre_job_is_over_items(job)) {
+        return status;
+    }
+    return cadre_layer_words_check(source, "/model", &job->lookup);
 }
 
 bool

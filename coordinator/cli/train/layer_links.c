@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/spec/data_spec.h"
+#include "coordinator/cli/train/layer_words.h"
 #include "coordinator/cli/train/suggest.h"
 
 enum { POINTER_SIZE = 96, LIST_MAX = 128 };
@@ -283,6 +284,20 @@ check_keys(const links_t *self, const json_t *object)
     return 0;
 }
 
+/* Checks that a layer over ids which takes numbers of the row has as many ids as these can be. */
+static int
+check_ids(const links_t *self)
+{
+    const cadre_layer_t *layer = &self->list[self->at];
+    const bool takes_row = layer->from_count == 1 && layer->from[0] == CADRE_LAYER_ROW;
+    const bool is_first = layer->from_count == 0 && self->at == 0;
+    if (!cadre_layer_takes_ids(layer->type) ||
+        (layer->column_count == 0 && !takes_row && !is_first)) {
+        return 0;
+    }
+    return cadre_layer_words_check(self->source, self->pointer, layer);
+}
+
 /* Reads the keys of one layer that say what its inputs are: name, from and columns. */
 static int
 read_layer(const links_t *self, const json_t *object)
@@ -296,7 +311,7 @@ read_layer(const links_t *self, const json_t *object)
         const json_t *value = json_object_get(object, keys[i].key);
         status = value ? keys[i].read(self, value) : 0;
     }
-    return status;
+    return status < 0 ? status : check_ids(self);
 }
 
 /* Returns whether the output of layer `number` is an input of layer `taker`. */
