@@ -377,3 +377,51 @@ Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
     cr_expect(strstr(words, "its rows were kept as f32, not bf16"), "%s", words);
     command_close(&command);
 }
+
+/* --- resumed with other ids of words --- */
+
+/* Writes a job whose two columns are words with ids below `hash`. */
+static void
+write_words_job(const char *path, int hash)
+{
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    fprintf(
+        file,
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\", \"header\": false, "
+        "\"columns\": [{\"column\": 0, \"hash\": %d}, {\"column\": 1, \"hash\": 99}]}, "
+        "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": "
+        "[{\"type\": \"factorization_machine\", \"fields\": 2, \"table\": true, \"factors\": "
+        "2}]}, \"training\": {\"epochs\": 1, \"steps_per_epoch\": 20}, \"cluster\": {\"ps\": "
+        "1, \"workers\": 1}, \"checkpoint\": {\"every_epochs\": 1}}",
+        hash);
+    fclose(file);
+}
+
+Test(run_tables, a_job_whose_words_have_other_ids_is_not_resumed)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_words_job(job, 500);
+    const char *run[] = {"run",      job,    "--checkpoint-dir", command.checkpoints,
+                         "--resume", "auto", "--epochs",         "1",
+                         NULL};
+    const char *evaluate[] = {"evaluate", job, "--checkpoint-dir", command.checkpoints, NULL};
+    command_expect_exit(&command, command_run(&command, run), 0);
+    run[7] = "2";
+    command_expect_exit(&command, command_run(&command, run), 0);
+
+    write_words_job(job, 501);
+    const char *const *both[] = {run, evaluate};
+    for (size_t i = 0; i < CADRE_COUNT_OF(both); i++) {
+        command_expect_exit(&command, command_run(&command, both[i]), 78);
+        cadre_auto(cadre_free) char *words = command_errors(&command);
+        cr_expect(strstr(words, "was trained with \"hash\" 500 of column \"0\", and data.train has "
+                                "501"),
+                  "%s", words);
+    }
+    command_close(&command);
+}

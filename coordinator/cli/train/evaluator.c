@@ -22,6 +22,7 @@
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
+#include "coordinator/cli/train/word_ids.h"
 
 enum { ROWS_AT_ONCE = 1 << 16 }; /* rows of a table that one call assigns */
 
@@ -283,8 +284,9 @@ has_ended(const cadre_job_t *job, const cadre_training_place_t *place, double ep
 }
 
 /* Sets cut, epoch and has_ended of the candidate from the progress record of its checkpoint. epoch
- * stays NaN when another program than `cadre run` wrote the checkpoint. */
-static void
+ * stays NaN when another program than `cadre run` wrote the checkpoint. Fails as
+ * cadre_word_ids_check. */
+static int
 read_progress(const cadre_manifest_t *manifest, const cadre_job_t *job, int64_t rows,
               candidate_t *candidate)
 {
@@ -294,13 +296,15 @@ read_progress(const cadre_manifest_t *manifest, const cadre_job_t *job, int64_t 
     candidate->cut = manifest->cut;
     candidate->epoch = NAN;
     if (!text || cadre_training_place_decode(text, &place) < 0) {
-        return;
+        return 0;
     }
 
     double part = job->steps_per_epoch > 0 ? (double)place.begun / (double)job->steps_per_epoch
                                            : (double)place.position / (double)rows;
     candidate->epoch = (double)place.epoch + part;
     candidate->has_ended = has_ended(job, &place, candidate->epoch);
+    cadre_auto(cadre_free) char *words = cadre_word_ids_text(job->train);
+    return cadre_word_ids_check(candidate->path, text, words);
 }
 
 /* Assigns the checkpoint's values to the variables of the evaluator's own cluster, and reads how
@@ -322,9 +326,8 @@ load(evaluator_t *self, candidate_t *candidate)
         }
     }
 
-    read_progress(cadre_checkpoint_reader_manifest(reader), self->options->trainer.job,
-                  cadre_dataset_info(self->data.train).rows, candidate);
-    return 0;
+    return read_progress(cadre_checkpoint_reader_manifest(reader), self->options->trainer.job,
+                         cadre_dataset_info(self->data.train).rows, candidate);
 }
 
 /* --- testing one checkpoint --- */

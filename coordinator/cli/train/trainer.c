@@ -20,6 +20,7 @@
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
 #include "coordinator/cli/train/training_result.h"
+#include "coordinator/cli/train/word_ids.h"
 
 /* What the coordinator's thread makes progress records of. A record does not change while the
  * coordinator has it. */
@@ -37,6 +38,7 @@ typedef struct {
     cadre_training_place_t place; /* how far training is */
     record_t records[2];          /* the coordinator has records[record], the other one is free */
     int record;
+    char *words;             /* what ids of words mean, in each record; NULL: there are none */
     bool planned;            /* `plan` and `model` are set */
     char command;            /* the most urgent one that was read; STOP: none or that */
     bool is_stopping;        /* told to stop: nothing is scheduled beyond the step being filled */
@@ -242,6 +244,7 @@ make_plan(trainer_t *self)
         /* The closures below the cut are done, so the first of this run gets the cut as its id. */
         self->plan.first_id = cut;
         int status = progress ? cadre_training_place_decode(progress, &self->plan.start) : 0;
+        status = status < 0 ? status : cadre_word_ids_check(path, progress, self->words);
         if (status < 0) {
             return status;
         }
@@ -267,6 +270,7 @@ make_plan(trainer_t *self)
             (cadre_training_plateau_t){0}; /* the job's own rate counts */
     }
 
+    self->plan.start.words = self->words;
     /* The plan knows how many training closures ended below the cut; everything else in the totals
      * is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
@@ -936,6 +940,7 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     trainer_t self = {.options = options,
                       .outcome = outcome,
                       .command = CADRE_TRAINER_STOP,
+                      .words = cadre_word_ids_text(options->job->train),
                       .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted =
@@ -962,5 +967,6 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     fill_result(&self);
     cadre_loss_sample_fini(&self.losses);
     cadre_checkpoint_on_progress(options->coordinator, NULL, NULL);
+    free(self.words);
     cadre_notice_say(options->notices, CADRE_NOTICE_DONE, "%s", "");
 }

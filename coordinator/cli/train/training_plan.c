@@ -201,6 +201,9 @@ cadre_training_place_encode(const cadre_training_place_t *place)
     if (watch) {
         json_object_set_new(object, "watch", watch);
     }
+    if (place->words) {
+        json_object_set_new(object, "words", json_loads(place->words, 0, NULL));
+    }
 
     char *text = json_dumps(object, JSON_REAL_PRECISION(17));
     json_decref(object);
@@ -219,9 +222,11 @@ decode(const json_t *root, cadre_training_place_t *place)
     json_int_t pass = -1;
     json_int_t begun = 0;
     json_t *watch = NULL;
-    int status = json_unpack((json_t *)root, "{s:I, s:I, s:I, s:I, s?I, s?I, s?o !}", "epoch",
-                             &epoch, "position", &position, "closures", &closures, "evaluations",
-                             &evaluations, "pass", &pass, "begun", &begun, "watch", &watch);
+    json_t *words = NULL; /* word_ids.h reads them */
+    int status =
+        json_unpack((json_t *)root, "{s:I, s:I, s:I, s:I, s?I, s?I, s?o, s?o !}", "epoch", &epoch,
+                    "position", &position, "closures", &closures, "evaluations", &evaluations,
+                    "pass", &pass, "begun", &begun, "watch", &watch, "words", &words);
     if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0 || begun < 0 ||
         (json_object_get(root, "pass") && pass < 0)) {
         return CADRE_EMALFORMED;

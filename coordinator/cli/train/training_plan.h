@@ -32,6 +32,8 @@ typedef struct {
     int64_t pass;                 /* from 0; without steps_per_epoch the same as `epoch` */
     int64_t begun;                /* with steps_per_epoch: training closures of this epoch so far */
     cadre_training_watch_t watch; /* what the evaluations before this place found */
+    const char *words;            /* what ids of words mean (word_ids.h), borrowed from the trainer;
+                                     NULL: there are none, or the place was decoded */
 } cadre_training_place_t;
 
 typedef struct {
