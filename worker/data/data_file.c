@@ -229,6 +229,20 @@ cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, si
 }
 
 int
+cadre_data_file_check_rest(cadre_data_file_t *self)
+{
+    cadre_auto(cadre_free) char *bytes = cadre_calloc(BUFFER_SIZE, 1);
+    size_t got = cadre_content_ratio_max(self->content) > 1 ? 1 : 0;
+    for (size_t done = 0; got > 0 && done < CADRE_DATA_CHECK_SIZE_MAX; done += got) {
+        int status = read_some(self, bytes, BUFFER_SIZE, &got);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+int
 cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
                      uint64_t offset, int64_t line_number)
 {

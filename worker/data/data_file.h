@@ -15,7 +15,10 @@
 
 #include "worker/data/restart_points.h"
 
-enum { CADRE_DATA_LINE_SIZE_MAX = 16 << 20 }; /* bytes of a line; a longer one is refused */
+enum {
+    CADRE_DATA_LINE_SIZE_MAX = 16 << 20, /* bytes of a line; a longer one is refused */
+    CADRE_DATA_CHECK_SIZE_MAX = 1 << 30, /* bytes of content that a search for damage reads */
+};
 
 typedef struct cadre_data_file cadre_data_file_t;
 
@@ -46,6 +49,11 @@ int64_t cadre_data_file_line_number(const cadre_data_file_t *self);
 /* Reads `size_bytes` bytes, or fewer at the end of the file; `*got` says how many. Fails as
  * cadre_data_file_line. */
 int cadre_data_file_read(cadre_data_file_t *self, void *bytes, size_t size_bytes, size_t *got);
+
+/* Reads what is left of a compressed file, CADRE_DATA_CHECK_SIZE_MAX of content at most, which then
+ * cannot be had any more. Fails as cadre_data_file_read where it is damaged; 0 where no damage was
+ * found, and for a plain file. */
+int cadre_data_file_check_rest(cadre_data_file_t *self);
 
 /* Has points added from which the file, number `file`, can be read on: cadre_content_note. */
 void cadre_data_file_note(cadre_data_file_t *self, cadre_restart_points_t *points, size_t file);

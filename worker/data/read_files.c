@@ -1,6 +1,7 @@
 /* Reading through all files: the part of the reader that knows each format's. */
 #include "worker/data/reader.h"
 
+#include "common/base/memory.h"
 #include "common/base/status.h"
 
 static const struct {
@@ -29,6 +30,24 @@ open_file(cadre_reader_t *self)
     return formats[self->spec->format].begin(self);
 }
 
+/* Gives the status of a file that failed. Where a bad line was one too many the file may be damaged
+ * instead, as checksums stand at the end of compressed data: then it fails for that, and the line
+ * is no bad line. */
+static int
+tell_damage(cadre_reader_t *self, int status)
+{
+    if (status != CADRE_EDATA || !self->file || !self->bad || !self->bad->is_exceeded) {
+        return status;
+    }
+    cadre_auto(cadre_free) char *line = cadre_strdup(cadre_error_text());
+    if (cadre_data_file_check_rest(self->file) != CADRE_EDATA) {
+        return cadre_fail(status, "%s", line);
+    }
+    self->bad->is_exceeded = false;
+    cadre_auto(cadre_free) char *damage = cadre_strdup(cadre_error_text());
+    return cadre_fail(status, "%s; so are lines before that: %s", damage, line);
+}
+
 /* Reads on by one line or row, into the next file at the end of one. */
 int
 cadre_reader_next(cadre_reader_t *self)
@@ -37,7 +56,7 @@ cadre_reader_next(cadre_reader_t *self)
         int status = self->file ? 0 : open_file(self);
         status = status < 0 ? status : formats[self->spec->format].next(self);
         if (status != 0) {
-            return status;
+            return status < 0 ? tell_damage(self, status) : status;
         }
         cadre_data_file_close(&self->file);
     }

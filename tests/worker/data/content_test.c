@@ -142,3 +142,28 @@ Test(content, survives_random_changes_of_compressed_bytes)
     fclose(file);
     files_mutate("{'format':'csv','path':'a'}", "a", bytes, size, 1500);
 }
+
+/* A gzip file that is larger than all buffers, with bad lines at its begin, whose check fails at its
+ * end. */
+Test(content, that_is_damaged_behind_a_bad_line_is_said_to_be_damaged)
+{
+    enum { LINES = 200000 };
+    static const char json[] = "{'format':'csv','path':'a.gz'}";
+    static const char bad[] = "@/a.gz:3: column 1: 'x' is no finite number";
+    cadre_auto(cadre_free) char *text = cadre_calloc(LINES, 16);
+    int size = snprintf(text, 32, "%s1,x,7\n", rows);
+    for (int i = 0; i < LINES; i++) {
+        size += snprintf(text + size, 16, "%d,2,1\n", i);
+    }
+    files_write("a.gz", text, (size_t)size);
+    files_check_refused(json, CADRE_EDATA, bad);
+
+    FILE *file = fopen(path_of("a.gz"), "r+b"); /* the last 8 bytes are the check and the size */
+    cr_assert(file && fseek(file, -5, SEEK_END) == 0);
+    const int byte = fgetc(file);
+    cr_assert(fseek(file, -5, SEEK_END) == 0 && fputc(byte ^ 1, file) != EOF);
+    cr_assert_eq(fclose(file), 0);
+    cadre_auto(cadre_free) char *damaged = cadre_asprintf(
+        "@/a.gz: in the compressed data: incorrect data check; so are lines before that: %s", bad);
+    files_check_refused(json, CADRE_EDATA, damaged);
+}
