@@ -143,8 +143,10 @@ CADRE_API int cadre_variable_read_keys(cadre_variable_t *self, const uint64_t *k
 
 /* Assigns to the rows of `keys` [count], exactly once, as cadre_variable_assign_rows: row i of
  * `rows` [count, dim] belongs to keys[i]. CADRE_VARIABLE_SET gives a key without a row its row,
- * whatever `admit_after` says; other modes work on its first values, and give it a row, too. What
- * the optimizer keeps for a row stays as it is, or begins.
+ * whatever `admit_after` says; other modes work on its first values, and give it a row, too. A sum
+ * or product that is too large becomes infinite, as in any variable (cadre_variable_assign): only
+ * the rows that are given are checked. What the optimizer keeps for a row stays as it is, or
+ * begins.
  *
  * CADRE_EFULL: a table has rows_max rows on a ps, and none may be evicted. Of this call, rows on
  *   other ps may be assigned.
