@@ -143,8 +143,8 @@ Test(content, survives_random_changes_of_compressed_bytes)
     files_mutate("{'format':'csv','path':'a'}", "a", bytes, size, 1500);
 }
 
-/* A gzip file that is larger than all buffers, with bad lines at its begin, whose check fails at its
- * end. */
+/* A gzip file that is larger than all buffers, with a bad line at its begin, whose check fails at
+ * its end. */
 Test(content, that_is_damaged_behind_a_bad_line_is_said_to_be_damaged)
 {
     enum { LINES = 200000 };
@@ -164,6 +164,8 @@ Test(content, that_is_damaged_behind_a_bad_line_is_said_to_be_damaged)
     cr_assert(fseek(file, -5, SEEK_END) == 0 && fputc(byte ^ 1, file) != EOF);
     cr_assert_eq(fclose(file), 0);
     cadre_auto(cadre_free) char *damaged = cadre_asprintf(
-        "@/a.gz: in the compressed data: incorrect data check; so are lines before that: %s", bad);
+        "@/a.gz: in the compressed data: incorrect data check; so are lines before that: "
+        "%s",
+        bad);
     files_check_refused(json, CADRE_EDATA, damaged);
 }
