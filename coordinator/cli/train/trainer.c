@@ -19,15 +19,9 @@
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/train/training_data.h"
 #include "coordinator/cli/train/training_plan.h"
+#include "coordinator/cli/train/training_records.h"
 #include "coordinator/cli/train/training_result.h"
-#include "coordinator/cli/train/word_ids.h"
-
-/* What the coordinator's thread makes progress records of. A record does not change while the
- * coordinator has it. */
-typedef struct {
-    cadre_training_plan_t plan;
-    int64_t since_ms; /* time at which training was at plan.start; 0: the job has no time limit */
-} record_t;
+#include "coordinator/cli/train/training_tasks.h"
 
 typedef struct {
     const cadre_trainer_options_t *options;
@@ -36,9 +30,7 @@ typedef struct {
     cadre_model_t model;
     cadre_training_plan_t plan;   /* the plan of this run, from the place where the run began */
     cadre_training_place_t place; /* how far training is */
-    record_t records[2];          /* the coordinator has records[record], the other one is free */
-    int record;
-    char *words;             /* what ids of words mean, in each record; NULL: there are none */
+    cadre_training_records_t records;
     bool planned;            /* `plan` and `model` are set */
     char command;            /* the most urgent one that was read; STOP: none or that */
     bool is_stopping;        /* told to stop: nothing is scheduled beyond the step being filled */
@@ -51,7 +43,6 @@ typedef struct {
     cadre_epoch_figures_t figures;
     cadre_loss_sample_t losses;
     cadre_progress_t progress;
-    int64_t start_ms;      /* when training began; 0: it has not */
     int64_t tick_ms;       /* when progress was last sent */
     uint64_t checkpoints;  /* checkpoints seen so far */
     int64_t checkpoint_ms; /* when the newest checkpoint was seen */
@@ -80,7 +71,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 
     progress->checkpoint_age_s =
         self->checkpoints ? (double)(now_ms - self->checkpoint_ms) / 1000 : -1;
-    double elapsed_s = (double)(now_ms - self->start_ms) / 1000;
+    double elapsed_s = (double)(now_ms - self->records.start_ms) / 1000;
     double done = (double)(progress->step - self->plan.start.closures);
     double speed = elapsed_s > 0 ? done / elapsed_s : 0;
     progress->seconds = elapsed_s;
@@ -111,95 +102,6 @@ tick(trainer_t *self)
 }
 
 /* --- set-up --- */
-
-/* Fails because ps or workers have not come in time. Where this command does not start them itself,
- * the error text says how to. */
-static int
-fail_absent(const trainer_t *self)
-{
-    const cadre_job_t *job = self->options->job;
-    const char *address = cadre_coordinator_address(self->options->coordinator);
-    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
-    cadre_auto(cadre_free) char *next = NULL;
-    if (!self->options->launched) {
-        next = cadre_asprintf(": start those that are missing by `cadre ps --coordinator %s` and "
-                              "`cadre worker --coordinator %s`; --wait says how long to wait",
-                              address, address);
-    }
-
-    return cadre_fail(CADRE_EUNAVAILABLE, "after %.0f s %d of %lld ps and %d workers are there%s",
-                      job->wait_s, totals.ps, (long long)job->ps, totals.workers, next ? next : "");
-}
-
-/* Waits, at most the job's `wait_s`, until all ps and one worker have joined; reports the wait to
- * the user. */
-static int
-wait_for_tasks(trainer_t *self)
-{
-    const cadre_job_t *job = self->options->job;
-    int64_t limit_ms = (int64_t)(job->wait_s * 1000);
-    char what[96];
-
-    snprintf(what, sizeof(what), "%lld ps and a worker", (long long)job->ps);
-    cadre_notice_begin_wait(self->options->notices, limit_ms, what);
-    int status = cadre_coordinator_wait_ready(self->options->coordinator, 1, limit_ms);
-    cadre_notice_end_wait(self->options->notices);
-    if (status == CADRE_ETIMEOUT) {
-        return fail_absent(self);
-    }
-
-    return status;
-}
-
-/* Returns how long training took so far, all runs of the job together. */
-static int64_t
-elapsed_ms(const trainer_t *self)
-{
-    int64_t here_ms = self->start_ms > 0 ? cadre_clock_now_ms() - self->start_ms : 0;
-    return self->plan.start.watch.elapsed_ms + here_ms;
-}
-
-/* Callback of the coordinator, on its thread: returns the progress record of a checkpoint whose cut
- * is closure id `cut`. */
-static char *
-progress_at_cut(void *context, uint64_t cut)
-{
-    const record_t *record = context;
-    cadre_training_place_t place = cadre_training_plan_at(&record->plan, cut);
-    if (record->since_ms > 0) {
-        place.watch.elapsed_ms += cadre_clock_now_ms() - record->since_ms;
-    }
-    return cadre_training_place_encode(&place);
-}
-
-/* Returns the place that was reached; for a job with a time limit with the time spent so far. */
-static cadre_training_place_t
-timed_place(const trainer_t *self)
-{
-    cadre_training_place_t place = self->place;
-    if (self->options->job->stop_seconds > 0) {
-        place.watch.elapsed_ms = elapsed_ms(self);
-    }
-    return place;
-}
-
-/* Hands the coordinator a record that begins at the place that was reached: later checkpoints are
- * recorded by it. Everything scheduled must have ended, so that no cut can lie before that
- * place. */
-static void
-hand_over(trainer_t *self)
-{
-    const cadre_training_place_t *start = &self->plan.start;
-    int64_t done = self->place.closures - start->closures;
-    done += self->place.evaluations - start->evaluations;
-    self->record = 1 - self->record;
-    record_t *record = &self->records[self->record];
-    *record = (record_t){.plan = self->plan};
-    record->plan.start = timed_place(self);
-    record->plan.first_id = self->plan.first_id + (uint64_t)done;
-    record->since_ms = self->options->job->stop_seconds > 0 ? cadre_clock_now_ms() : 0;
-    cadre_checkpoint_on_progress(self->options->coordinator, progress_at_cut, record);
-}
 
 /* Returns how many closures one evaluation takes: one for each batch of test rows, 0 without test
  * rows. */
@@ -237,14 +139,14 @@ make_plan(trainer_t *self)
         .evaluate_every = job->evaluate_every,
         .evaluation_closures = evaluation_closures(self),
     };
-    const char *path;
-    const char *progress;
+    const char *path = NULL;
+    const char *progress = NULL;
     uint64_t cut;
     if (cadre_checkpoint_resumed(self->options->coordinator, &path, &cut, &progress)) {
         /* The closures below the cut are done, so the first of this run gets the cut as its id. */
         self->plan.first_id = cut;
-        int status = progress ? cadre_training_place_decode(progress, &self->plan.start) : 0;
-        status = status < 0 ? status : cadre_word_ids_check(path, progress, self->words);
+        int status =
+            cadre_training_records_resume(&self->records, path, progress, &self->plan.start);
         if (status < 0) {
             return status;
         }
@@ -270,7 +172,7 @@ make_plan(trainer_t *self)
             (cadre_training_plateau_t){0}; /* the job's own rate counts */
     }
 
-    self->plan.start.words = self->words;
+    self->plan.start.words = self->records.words;
     /* The plan knows how many training closures ended below the cut; everything else in the totals
      * is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
@@ -312,7 +214,7 @@ open_rests(trainer_t *self)
 static int
 set_up(trainer_t *self)
 {
-    int status = wait_for_tasks(self);
+    int status = cadre_training_tasks_wait(self->options);
     if (status < 0) {
         return status;
     }
@@ -361,7 +263,7 @@ is_time_up(const trainer_t *self)
 {
     double limit_s = self->options->job->stop_seconds;
     return limit_s > 0 && self->plan.start.closures + self->scheduled > 0 &&
-           (double)elapsed_ms(self) >= limit_s * 1000;
+           (double)cadre_training_records_elapsed_ms(&self->records) >= limit_s * 1000;
 }
 
 /* Reads the commands that were given and returns the most urgent one: ABORT before UNSAVED before
@@ -541,7 +443,7 @@ train_epoch(trainer_t *self)
     self->is_time_up = self->is_time_up || is_time_up(self);
     if (self->is_time_up) {
         self->plan.steps_max = self->place.closures; /* nothing is left to train */
-        hand_over(self);
+        cadre_training_records_give(&self->records, &self->plan, &self->place);
     }
 
     return 0;
@@ -609,8 +511,7 @@ save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
 
     cadre_auto(cadre_free) char *progress = NULL;
     if (cut == AT_PLACE) {
-        cadre_training_place_t place = timed_place(self);
-        progress = cadre_training_place_encode(&place);
+        progress = cadre_training_records_encode(&self->records, &self->place);
     }
 
     cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
@@ -806,7 +707,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     }
     /* A watched plan ends at an evaluation: the next record begins after it. */
     if (status == 0 && self->plan.watched) {
-        hand_over(self);
+        cadre_training_records_give(&self->records, &self->plan, &self->place);
     }
 
     return status;
@@ -817,7 +718,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
 static int
 train(trainer_t *self)
 {
-    hand_over(self);
+    cadre_training_records_give(&self->records, &self->plan, &self->place);
     int status = mark_resumed(self);
     if (status < 0) {
         return status;
@@ -913,8 +814,8 @@ fill_result(trainer_t *self)
         result->resumed_examples = cadre_training_plan_rows(&self->plan, self->plan.start.closures);
     }
 
-    if (self->start_ms) {
-        result->seconds = (double)(cadre_clock_now_ms() - self->start_ms) / 1000;
+    if (self->records.start_ms) {
+        result->seconds = (double)(cadre_clock_now_ms() - self->records.start_ms) / 1000;
     }
     if (isnan(result->loss)) {
         result->loss = cadre_loss_sample_mean(&self->losses);
@@ -940,15 +841,15 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     trainer_t self = {.options = options,
                       .outcome = outcome,
                       .command = CADRE_TRAINER_STOP,
-                      .words = cadre_word_ids_text(options->job->train),
                       .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted =
         options->launched && cadre_job_is_in_one_process(options->job) ? 1 : options->job->workers;
     self.progress.loss = NAN;
+    cadre_training_records_init(&self.records, options->coordinator, options->job);
     int status = set_up(&self);
     if (status == 0) {
-        self.start_ms = cadre_clock_now_ms();
+        cadre_training_records_start(&self.records);
         status = train(&self);
     }
 
@@ -966,7 +867,6 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     outcome->target_missed = status == 0 && target > 0 && !(outcome->result.accuracy >= target);
     fill_result(&self);
     cadre_loss_sample_fini(&self.losses);
-    cadre_checkpoint_on_progress(options->coordinator, NULL, NULL);
-    free(self.words);
+    cadre_training_records_fini(&self.records);
     cadre_notice_say(options->notices, CADRE_NOTICE_DONE, "%s", "");
 }
