@@ -17,6 +17,7 @@
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "worker/core/worker_metrics.h"
+#include "worker/open_works.h"
 #include "worker/reader_link.h"
 #include "worker/shard_peers.h"
 #include "worker/slot/slot_link.h"
@@ -68,10 +69,7 @@ struct cadre_worker_actor {
     bool left;             /* the session is over, and main was told */
     bool device_lost;      /* the device computes no more, and main was told */
 
-    cadre_work_t **works;  /* [slots + ahead]: the work in each place; NULL: none */
-    cadre_work_t *started; /* list of works that were started in this turn */
-    cadre_work_t **started_last_p;
-    size_t works_out; /* works that are in the queue or on slots */
+    cadre_open_works_t works; /* in slots + ahead places */
 
     /* Where a ps is in this process (options.shortcut): slots use the core too, one at a time. */
     bool is_called;          /* a slot has called, and uses no socket */
@@ -124,15 +122,11 @@ static void ask(void *asker, cadre_slot_request_t *request);
 static void
 start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
 {
-    cadre_work_t *work = cadre_work_new(event->run);
-    self->works[event->index] = work;
+    cadre_work_t *work = cadre_open_works_start(&self->works, event->run);
     work->load = cadre_reader_link_find(&self->reader, cadre_run_id(event->run));
     work->worker_index = cadre_worker_core_task(self->core)->index;
     work->ask = self->options.shortcut ? ask : NULL;
     work->asker = self;
-    *self->started_last_p = work;
-    self->started_last_p = &work->next;
-    self->works_out++;
 }
 
 /* Begins to drain: the core finishes or hands back its closures, then leaves. The reason is a
@@ -173,8 +167,7 @@ end_work(cadre_worker_actor_t *self, cadre_work_t *work)
                                    .examples = work->examples,
                                    .holding = work->holding};
     work->holding = NULL;
-    self->works[work->run->slot] = NULL;
-    self->works_out--;
+    cadre_open_works_end(&self->works, work);
     cadre_worker_core_finish(self->core, work->run, &outcome, self->now_ms);
     if (work->status == CADRE_EDEVICE && work->failure == CADRE_FAILURE_DEVICE) {
         lose_device(self, outcome.text);
@@ -252,7 +245,7 @@ from_slot(cadre_worker_actor_t *self, uint32_t slot, const cadre_pipe_message_t 
 static void
 answer(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 {
-    const cadre_work_t *work = self->works[event->index];
+    const cadre_work_t *work = cadre_open_works_at(&self->works, event->index);
     cadre_slot_request_t *request = work->request;
     request->status = event->status;
     request->failure = event->run->failure;
@@ -423,22 +416,13 @@ send_entry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
     }
 }
 
-/* Hands the works that were started to the slots. */
-static void
-put_started(cadre_worker_actor_t *self)
-{
-    cadre_work_queue_put(self->options.queue, self->started);
-    self->started = NULL;
-    self->started_last_p = &self->started;
-}
-
 /* Ends a turn: carries out all events of the core, hands started works to the slots, and messages
  * to where they go. */
 static void
 settle(cadre_worker_actor_t *self)
 {
     obey(self);
-    put_started(self);
+    cadre_open_works_put(&self->works, self->options.queue);
 
     cadre_outbox_entry_t entry;
     while (!self->is_called && cadre_outbox_pop(&self->messages, &entry)) {
@@ -447,7 +431,8 @@ settle(cadre_worker_actor_t *self)
     while (cadre_outbox_pop(cadre_worker_core_outbox(self->core), &entry)) {
         send_entry(self, &entry);
     }
-    put_started(self); /* an answer that came by a call may have started more */
+    /* An answer that came by a call may have started more. */
+    cadre_open_works_put(&self->works, self->options.queue);
 }
 
 /* Answers a request on the thread of the slot that has it: the core acts on it, and what that sends
@@ -776,13 +761,13 @@ keep_draining(cadre_worker_actor_t *self)
         return;
     }
 
-    if (!cadre_control_link_is_up(self->link) && self->works_out == 0) {
+    if (!cadre_control_link_is_up(self->link) && self->works.count == 0) {
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; nobody is there to take reports", self->draining);
         cadre_worker_core_abandon(self->core, reason, self->now_ms);
     } else if (self->now_ms >= self->drain_due_ms) {
         cadre_log(CADRE_LOG_WARN, "drain_timed_out", "closures=%zu next=\"other workers run them\"",
-                  self->works_out);
+                  self->works.count);
         cadre_auto(cadre_free) char *reason =
             cadre_asprintf("%s; what ran did not end in time", self->draining);
         cadre_worker_core_abandon(self->core, reason, self->now_ms);
@@ -869,7 +854,7 @@ publish(cadre_worker_actor_t *self)
 static bool
 finished(const cadre_worker_actor_t *self)
 {
-    return self->left && self->works_out == 0 && cadre_reader_link_is_idle(&self->reader) &&
+    return self->left && self->works.count == 0 && cadre_reader_link_is_idle(&self->reader) &&
            !cadre_control_link_is_full(self->link);
 }
 
@@ -881,7 +866,7 @@ close_all(cadre_worker_actor_t *self)
     cadre_shard_peers_fini(&self->shards);
     cadre_reader_link_fini(&self->reader);
     free(self->items);
-    free(self->works);
+    cadre_open_works_fini(&self->works);
     cadre_frames_fini(&self->frames);
     cadre_worker_core_destroy(&self->core);
     cadre_outbox_fini(&self->messages);
@@ -953,9 +938,7 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
     self->context = context;
     self->options = *options;
     self->core = cadre_worker_core_new(&options->core, (uint64_t)cadre_clock_now_ms());
-    self->works =
-        cadre_calloc((size_t)options->core.slots + options->core.ahead, sizeof(*self->works));
-    self->started_last_p = &self->started;
+    cadre_open_works_init(&self->works, (size_t)options->core.slots + options->core.ahead);
     cadre_shard_peers_init(&self->shards, context);
     cadre_reader_link_init(&self->reader, options->reader);
     cadre_queue_init(&self->events, sizeof(cadre_worker_event_t));
