@@ -410,8 +410,7 @@ cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *k
                           name ? name : "", CADRE_CLIENT_ROWS_PER_CALL_MAX);
     }
 
-    cadre_auto(cadre_client_rows_fini)
-        cadre_client_rows_t read = {.found = cadre_calloc(count, sizeof(*read.found))};
+    cadre_client_rows_t read = {.found = cadre_calloc(count, sizeof(*read.found))};
     reading_t reading = {.deadline_ms = cadre_gate_deadline_ms(timeout_ms),
                          .value = &read.values,
                          .keys = keys,
@@ -421,11 +420,11 @@ cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *k
     int status = read_by_name(self, name ? name : "", &reading);
     cadre_gate_unlock_and_wake(self->gate);
     if (status < 0 || !rows) {
+        cadre_client_rows_fini(&read);
         return status;
     }
 
     cadre_client_rows_fini(rows);
     *rows = read;
-    read = (cadre_client_rows_t){0};
     return 0;
 }
