@@ -433,6 +433,7 @@ correct(target_t *self, cadre_message_t *message)
     if (message->type == CADRE_MESSAGE_PULL) {
         message->pull.generation = generation;
         message->pull.partitions = (cadre_u64s_t){triples, 3 * count};
+        message->pull.absence = triples[2] & 1;
         name_rows(self, triples, count, message, &message->pull.rows);
         hold_rows(self, count, message);
     } else if (message->type == CADRE_MESSAGE_PUSH) {
