@@ -24,12 +24,24 @@ variables_fini(variables_t *self)
     free(self->ids);
 }
 
+/* Returns whether the item of LISTED can be a variable's. */
+static bool
+is_variable(const uint64_t *item)
+{
+    bool fits =
+        item[4] <= CADRE_RANK_MAX && item[2] >= 1 && item[2] <= CADRE_PARTITIONS_PER_VARIABLE_MAX;
+    for (uint64_t i = 0; fits && i < item[4]; i++) {
+        fits = item[5 + i] <= INT64_MAX;
+    }
+    return fits;
+}
+
 /* Adds a variable of LISTED. What a coordinator says is not trusted with a rank or size. */
 static void
 take_variable(void *context, const char *name, const uint64_t *item)
 {
     variables_t *self = context;
-    if (item[4] > CADRE_RANK_MAX) {
+    if (!is_variable(item)) {
         return;
     }
 
