@@ -17,6 +17,7 @@
 #include "common/system/log.h"
 #include "common/system/poll.h"
 #include "worker/core/worker_metrics.h"
+#include "worker/drain.h"
 #include "worker/open_works.h"
 #include "worker/reader_link.h"
 #include "worker/shard_peers.h"
@@ -56,18 +57,15 @@ struct cadre_worker_actor {
 
     uint64_t now_ms;
     uint64_t ticked_ms;
-    uint64_t due_ms;       /* when the core is to be ticked; earlier if `stirred` */
-    uint64_t link_due_ms;  /* when the control link is to be ticked */
-    bool stirred;          /* a message has come since the last tick of the core */
-    uint64_t keys_due_ms;  /* when to look at the allowed keys again */
-    bool untouched;        /* contact with the coordinator is lost, and the log says so */
-    bool cleared;          /* draining, and closures that no slot had begun were handed back */
-    const char *draining;  /* why this worker drains by itself; NULL: it does not, or the
-                              coordinator has asked for it */
-    uint64_t drain_due_ms; /* when closures that still run are given up, while draining */
-    uint64_t drained_ms;   /* when /metrics last showed that the worker does not drain */
-    bool left;             /* the session is over, and main was told */
-    bool device_lost;      /* the device computes no more, and main was told */
+    uint64_t due_ms;      /* when the core is to be ticked; earlier if `stirred` */
+    uint64_t link_due_ms; /* when the control link is to be ticked */
+    bool stirred;         /* a message has come since the last tick of the core */
+    uint64_t keys_due_ms; /* when to look at the allowed keys again */
+    bool untouched;       /* contact with the coordinator is lost, and the log says so */
+    cadre_drain_t drain;
+    uint64_t drained_ms; /* when /metrics last showed that the worker does not drain */
+    bool left;           /* the session is over, and main was told */
+    bool device_lost;    /* the device computes no more, and main was told */
 
     cadre_open_works_t works; /* in slots + ahead places */
 
@@ -134,9 +132,7 @@ start(cadre_worker_actor_t *self, const cadre_worker_event_t *event)
 static void
 begin_drain(cadre_worker_actor_t *self, const char *reason)
 {
-    if (!self->draining) {
-        self->draining = reason;
-        self->drain_due_ms = self->now_ms + self->options.drain_ms;
+    if (cadre_drain_begin(&self->drain, reason, self->now_ms + self->options.drain_ms)) {
         cadre_worker_core_drain(self->core, reason, self->now_ms);
     }
 }
@@ -719,8 +715,8 @@ wait(cadre_worker_actor_t *self)
     if (self->stirred) {
         due_ms = cadre_min_u64(due_ms, self->ticked_ms + 1);
     }
-    if (self->draining && !self->left) {
-        due_ms = cadre_min_u64(due_ms, self->drain_due_ms);
+    if (self->drain.reason && !self->left) {
+        due_ms = cadre_min_u64(due_ms, self->drain.due_ms);
     }
     if (self->options.http) {
         due_ms = cadre_min_u64(due_ms, self->now_ms + CADRE_HTTP_PUBLISH_MS);
@@ -751,27 +747,29 @@ watch_contact(cadre_worker_actor_t *self)
 static void
 keep_draining(cadre_worker_actor_t *self)
 {
-    if (!self->cleared && (self->draining || cadre_worker_core_is_draining(self->core))) {
-        self->cleared = true;
+    if (cadre_drain_clears(&self->drain, cadre_worker_core_is_draining(self->core))) {
         clear_queue(self);
     }
-
-    /* A drain that the coordinator has asked for has no deadline here. */
-    if (!self->draining || self->left) {
+    if (self->left) {
         return;
     }
 
-    if (!cadre_control_link_is_up(self->link) && self->works.count == 0) {
-        cadre_auto(cadre_free) char *reason =
-            cadre_asprintf("%s; nobody is there to take reports", self->draining);
-        cadre_worker_core_abandon(self->core, reason, self->now_ms);
-    } else if (self->now_ms >= self->drain_due_ms) {
+    const char *why = NULL;
+    switch (cadre_drain_state(&self->drain, cadre_control_link_is_up(self->link), self->works.count,
+                              self->now_ms)) {
+    case CADRE_DRAIN_GOES_ON:
+        return;
+    case CADRE_DRAIN_ALONE:
+        why = "nobody is there to take reports";
+        break;
+    case CADRE_DRAIN_TIMED_OUT:
         cadre_log(CADRE_LOG_WARN, "drain_timed_out", "closures=%zu next=\"other workers run them\"",
                   self->works.count);
-        cadre_auto(cadre_free) char *reason =
-            cadre_asprintf("%s; what ran did not end in time", self->draining);
-        cadre_worker_core_abandon(self->core, reason, self->now_ms);
+        why = "what ran did not end in time";
+        break;
     }
+    cadre_auto(cadre_free) char *reason = cadre_asprintf("%s; %s", self->drain.reason, why);
+    cadre_worker_core_abandon(self->core, reason, self->now_ms);
 }
 
 /* Logs an event of the keyring. */
@@ -833,7 +831,7 @@ publish(cadre_worker_actor_t *self)
     }
 
     cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
-    bool drains = self->draining || cadre_worker_core_is_draining(self->core);
+    bool drains = self->drain.reason || cadre_worker_core_is_draining(self->core);
     self->drained_ms = drains ? self->drained_ms : self->now_ms;
     cadre_worker_figures_t figures = {.drains = drains,
                                       .drain_ms = self->now_ms - self->drained_ms};
