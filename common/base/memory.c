@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static _Noreturn void
@@ -63,6 +64,34 @@ cadre_aligned_alloc(size_t size_bytes)
         out_of_memory(1, size_bytes);
     }
     return memory;
+}
+
+/* Maps twice as much as is needed, and gives back what stands before and behind. */
+void *
+cadre_huge_alloc(void)
+{
+    enum { SIZE = CADRE_HUGE_SIZE };
+    char *mapped =
+        mmap(NULL, 2 * (size_t)SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+        out_of_memory(1, SIZE);
+    }
+
+    const size_t before = (SIZE - (uintptr_t)mapped % SIZE) % SIZE;
+    if (before > 0) {
+        munmap(mapped, before);
+    }
+    munmap(mapped + before + SIZE, SIZE - before);
+    madvise(mapped + before, SIZE, MADV_HUGEPAGE); /* where it fails pages are small */
+    return mapped + before;
+}
+
+void
+cadre_huge_free(void *memory)
+{
+    if (memory) {
+        munmap(memory, CADRE_HUGE_SIZE);
+    }
 }
 
 char *

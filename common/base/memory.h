@@ -31,6 +31,14 @@ void *cadre_grow(void *items, size_t count, size_t *capacity, size_t item_size_b
 /* Returns memory aligned to 64 bytes, not zeroed, to be freed with free(). */
 void *cadre_aligned_alloc(size_t size_bytes);
 
+/* Returns CADRE_HUGE_SIZE bytes at a multiple of as many, zeroed, for which the system is asked for
+ * a huge page: of memory that is used in no order the CPU then finds each byte without its page
+ * tables. It may have none, or be told to give none (/sys/kernel/mm/transparent_hugepage/enabled);
+ * the memory is as good then. Freed with cadre_huge_free, on any thread. */
+enum { CADRE_HUGE_SIZE = 2 << 20 };
+void *cadre_huge_alloc(void);
+void cadre_huge_free(void *memory);
+
 char *cadre_strdup(const char *text);
 char *cadre_strndup(const char *text, size_t length);
 

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,4 +43,24 @@ Test(memory, doubles_an_array_when_it_is_full_and_keeps_its_elements)
     cr_expect_eq(same, items);
     cr_expect_eq(capacity, 128);
     free(same);
+}
+
+Test(memory, gives_huge_memory_zeroed_and_at_a_multiple_of_its_size)
+{
+    enum { COUNT = 3, MULTIPLE = CADRE_HUGE_SIZE };
+    unsigned char *memory[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        memory[i] = cadre_huge_alloc();
+        cr_assert_eq((uintptr_t)memory[i] % MULTIPLE, 0);
+        for (size_t at = 0; at < CADRE_HUGE_SIZE; at++) {
+            cr_assert_eq(memory[i][at], 0);
+        }
+        memset(memory[i], i + 1, CADRE_HUGE_SIZE);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        cr_assert_eq(memory[i][0], i + 1);
+        cr_assert_eq(memory[i][CADRE_HUGE_SIZE - 1], i + 1);
+        cadre_huge_free(memory[i]);
+    }
+    cadre_huge_free(NULL);
 }
