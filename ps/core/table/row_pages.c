@@ -7,13 +7,16 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "ps/core/table/page_slabs.h"
 
 enum {
     BLOCK_PAGES = 1024, /* pages of a block of references */
     WORD_BITS = 64,
     LINE_SIZE = 64,
     PREFETCH_LINES = 8,
-    ROW_NONE = -1, /* the end of the list of free rows */
+    ROW_NONE = -1,         /* the end of the list of free rows */
+    SMALL_SIZE = 16 << 20, /* bytes of pages, before slabs are used: a small table leaves none of
+                              them half empty, and fits the CPU's caches */
 };
 
 typedef struct {
@@ -31,7 +34,8 @@ typedef struct {
 
 struct cadre_row_pages {
     cadre_row_layout_t layout;
-    cadre_chunk_pool_t *pool; /* borrowed */
+    cadre_chunk_pool_t *pool;  /* borrowed */
+    cadre_page_slabs_t *slabs; /* NULL: there are few pages, or large ones */
 
     /* Rows of a page, as a power of two, and where its arrays begin. */
     unsigned shift;
@@ -150,6 +154,7 @@ cadre_row_pages_destroy(cadre_row_pages_t **self_p)
         cadre_chunk_unref(&self->blocks[i].chunk);
     }
     free(self->blocks);
+    cadre_page_slabs_destroy(&self->slabs);
     free(self);
 }
 
@@ -203,6 +208,31 @@ number_at(const cadre_row_pages_t *self, uint32_t row, int slot)
     return bytes + self->slot_offsets[slot] + i * self->layout.slot_sizes[slot];
 }
 
+/* Returns memory for a page: a place of a slab, once there are enough pages to fill some. */
+static cadre_chunk_t *
+new_page(cadre_row_pages_t *self)
+{
+    if (!self->slabs) {
+        if (self->page_count * self->page_size < SMALL_SIZE ||
+            self->page_size > CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN) {
+            return cadre_chunk_pool_take(self->pool, self->page_size);
+        }
+        self->slabs = cadre_page_slabs_new(self->page_size);
+    }
+    return cadre_page_slabs_take(self->slabs);
+}
+
+/* Drops a page that was replaced: where it came from, or would now, it can be used again. */
+static void
+drop_page(cadre_row_pages_t *self, cadre_chunk_t **chunk_p)
+{
+    if (self->slabs) {
+        cadre_chunk_unref(chunk_p);
+    } else {
+        cadre_chunk_pool_put(self->pool, chunk_p);
+    }
+}
+
 /* Makes the page of a row, which others may hold, this store's own, and marks it as changed. */
 static void
 take_page(cadre_row_pages_t *self, size_t number)
@@ -215,9 +245,9 @@ take_page(cadre_row_pages_t *self, size_t number)
         return;
     }
 
-    cadre_chunk_t *copy = cadre_chunk_pool_take(self->pool, self->page_size);
+    cadre_chunk_t *copy = new_page(self);
     memcpy(cadre_chunk_data(copy), page->bytes, self->page_size);
-    cadre_chunk_pool_put(self->pool, &page->chunk);
+    drop_page(self, &page->chunk);
     page->chunk = copy;
     page->bytes = cadre_chunk_data(copy);
 }
@@ -249,7 +279,7 @@ static void
 add_page(cadre_row_pages_t *self)
 {
     page_t *page = add_position(self);
-    page->chunk = cadre_chunk_new(self->page_size);
+    page->chunk = new_page(self);
     page->bytes = cadre_chunk_data(page->chunk);
     memset(page->bytes, 0, self->page_size); /* what was never used is written to disk, too */
 }
@@ -482,6 +512,7 @@ cadre_row_pages_fork(cadre_row_pages_t *self, uint64_t number)
     cadre_row_pages_t *fork = cadre_calloc(1, sizeof(*fork));
     self->shares++;
     *fork = *self;
+    fork->slabs = NULL;
     fork->block_capacity = self->block_count;
     fork->blocks = cadre_calloc(self->block_count, sizeof(*fork->blocks));
     for (size_t i = 0; i < self->block_count; i++) {
@@ -563,8 +594,9 @@ cadre_row_pages_load(cadre_row_pages_t *self, uint32_t position, const void *byt
         return cadre_fail(CADRE_ECORRUPT, "page %u of a table comes twice", position);
     }
 
-    page->chunk = cadre_chunk_new_copy(bytes, size_bytes);
+    page->chunk = new_page(self);
     page->bytes = cadre_chunk_data(page->chunk);
+    memcpy(page->bytes, bytes, size_bytes);
     const uint32_t after = cadre_row_pages_after(self, position);
     for (uint32_t row = cadre_row_pages_first(self, position); row < after; row++) {
         self->count += cadre_row_pages_used(self, row);

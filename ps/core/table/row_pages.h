@@ -7,7 +7,7 @@
  * changed by last, how often it was updated (for LFU), which rows are in use, values, and each
  * slot. A page that somebody else holds - a snapshot that is being written - never changes: who
  * wants to write a row of it gets a copy, which takes its place. So a snapshot is a list of
- * references.
+ * references. Once there are many pages their memory comes from slabs (page_slabs.h).
  *
  * A page remembers the snapshot that it was changed after, so that a snapshot can leave out what an
  * earlier one has. Rows that were freed are handed out again, the last one first. Pages are never

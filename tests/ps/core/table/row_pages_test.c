@@ -213,3 +213,48 @@ Test(row_pages, has_rows_that_are_larger_than_a_page)
     cadre_row_pages_destroy(&pages);
     cadre_chunk_pool_destroy(&pool);
 }
+
+/* Returns the first value of a row after so many rounds, of which each changes every other row. */
+static float
+value_after(uint32_t row, unsigned rounds)
+{
+    return (float)row + (row % 2 == 0 ? (float)rounds : 0);
+}
+
+/* Above some MiB pages stand in slabs, where those that are replaced leave places. */
+Test(row_pages, keeps_many_pages_and_their_snapshots)
+{
+    enum { ROWS = 3000, VALUES = 4096, ROUNDS = 3 };
+    const cadre_row_layout_t wide = {.value_size = VALUES * sizeof(float)};
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&wide, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cadre_row_pages_add(pages, i);
+        *(float *)cadre_row_pages_write(pages, i, -1) = (float)i;
+    }
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        cadre_row_snapshot_t snapshot;
+        cadre_row_pages_snapshot(pages, 0, round, &snapshot);
+        cadre_row_pages_t *fork = cadre_row_pages_fork(pages, round);
+        for (uint32_t i = 0; i < ROWS; i += 2) {
+            *(float *)cadre_row_pages_write(pages, i, -1) += 1;
+            *(float *)cadre_row_pages_write(fork, i, -1) = -1;
+        }
+        for (size_t i = 0; i < snapshot.count; i++) {
+            const unsigned char *page = cadre_chunk_data(snapshot.chunks[i]);
+            const float *values = (const void *)(page + cadre_row_pages_value_offset(pages));
+            const uint32_t row = cadre_row_pages_first(pages, snapshot.positions[i]);
+            cr_assert_eq(values[0], value_after(row, round - 1));
+        }
+        for (uint32_t i = 0; i < ROWS; i++) {
+            const float *values = cadre_row_pages_read(pages, i, -1);
+            const float *others = cadre_row_pages_read(fork, i, -1);
+            cr_assert_eq(values[0], value_after(i, round));
+            cr_assert_eq(others[0], i % 2 == 0 ? -1 : (float)i);
+        }
+        cadre_row_pages_destroy(&fork);
+        cadre_row_snapshot_fini(&snapshot);
+    }
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}

@@ -1,0 +1,140 @@
+#include "ps/core/table/page_slabs.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "common/base/assert.h"
+#include "common/base/bounds.h"
+
+enum {
+    LINE_SIZE = 64,
+    LOOKS = 8, /* slabs that a take looks at, the newest aside */
+};
+
+typedef struct slab slab_t;
+
+/* Where a page may stand. */
+typedef struct {
+    slab_t *slab;
+    unsigned number;
+} place_t;
+
+struct slab {
+    unsigned char *bytes;
+    atomic_size_t holders;     /* the owner, and each chunk */
+    atomic_uint_fast64_t free; /* a bit for each place that no chunk has */
+    place_t places[CADRE_SLAB_PAGES_MAX];
+};
+
+struct cadre_page_slabs {
+    size_t page_size;
+    size_t stride; /* from one place to the next */
+    unsigned places;
+    slab_t **slabs;
+    size_t count;
+    size_t capacity;
+    size_t hand; /* the slab that is looked at next */
+};
+
+cadre_page_slabs_t *
+cadre_page_slabs_new(size_t page_size)
+{
+    cadre_page_slabs_t *self = cadre_calloc(1, sizeof(*self));
+    self->page_size = page_size;
+    self->stride = (page_size + LINE_SIZE - 1) / LINE_SIZE * LINE_SIZE;
+    cadre_assert(page_size > 0 && self->stride * CADRE_SLAB_PAGES_MIN <= CADRE_HUGE_SIZE);
+    self->places = (unsigned)cadre_min_u64(CADRE_HUGE_SIZE / self->stride, CADRE_SLAB_PAGES_MAX);
+    return self;
+}
+
+static void
+release_slab(slab_t *slab)
+{
+    if (atomic_fetch_sub_explicit(&slab->holders, 1, memory_order_acq_rel) == 1) {
+        cadre_huge_free(slab->bytes);
+        free(slab);
+    }
+}
+
+void
+cadre_page_slabs_destroy(cadre_page_slabs_t **self_p)
+{
+    cadre_page_slabs_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+
+    *self_p = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        release_slab(self->slabs[i]);
+    }
+    free(self->slabs);
+    free(self);
+}
+
+static slab_t *
+add_slab(cadre_page_slabs_t *self)
+{
+    slab_t *slab = cadre_calloc(1, sizeof(*slab));
+    slab->bytes = cadre_huge_alloc();
+    atomic_init(&slab->holders, 1);
+    atomic_init(&slab->free, UINT64_MAX >> (CADRE_SLAB_PAGES_MAX - self->places));
+    for (unsigned i = 0; i < self->places; i++) {
+        slab->places[i] = (place_t){slab, i};
+    }
+    self->slabs = cadre_grow(self->slabs, self->count, &self->capacity, sizeof(*self->slabs));
+    self->slabs[self->count++] = slab;
+    return slab;
+}
+
+/* Gives a place back when the last reference to its chunk is dropped. The chunk still holds the
+ * slab while it does that. */
+static void
+release_place(void *owner)
+{
+    const place_t *place = owner;
+    atomic_fetch_or_explicit(&place->slab->free, UINT64_C(1) << place->number,
+                             memory_order_release);
+    release_slab(place->slab);
+}
+
+/* Returns a chunk over a free place of a slab; NULL when it has none. */
+static cadre_chunk_t *
+take_place(const cadre_page_slabs_t *self, slab_t *slab)
+{
+    const uint64_t bits = atomic_load_explicit(&slab->free, memory_order_acquire);
+    if (bits == 0) {
+        return NULL;
+    }
+
+    const unsigned number = (unsigned)__builtin_ctzll(bits);
+    atomic_fetch_and_explicit(&slab->free, ~(UINT64_C(1) << number), memory_order_relaxed);
+    atomic_fetch_add_explicit(&slab->holders, 1, memory_order_relaxed);
+    return cadre_chunk_new_foreign(slab->bytes + number * self->stride, self->page_size,
+                                   release_place, &slab->places[number]);
+}
+
+/* Looks at the newest slab, and then at a few others in turn: where many places are free one of
+ * these has some, and where few are, memory is nearly full anyway. */
+cadre_chunk_t *
+cadre_page_slabs_take(cadre_page_slabs_t *self)
+{
+    cadre_chunk_t *chunk = NULL;
+    if (self->count > 0) {
+        chunk = take_place(self, self->slabs[self->count - 1]);
+    }
+    for (size_t i = 0; !chunk && i < LOOKS && i < self->count; i++) {
+        chunk = take_place(self, self->slabs[self->hand]);
+        if (!chunk) {
+            self->hand = (self->hand + 1) % self->count;
+        }
+    }
+    return chunk ? chunk : take_place(self, add_slab(self));
+}
+
+size_t
+cadre_page_slabs_count(const cadre_page_slabs_t *self)
+{
+    return self->count;
+}

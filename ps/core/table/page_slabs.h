@@ -1,0 +1,43 @@
+/*
+ * page_slabs - memory for the pages of a table, in pieces for which the system gives huge pages.
+ *
+ * Rows that are named together stand anywhere in a table, so that of small pages of the machine
+ * each is another, and the CPU waits for where it is. A slab is CADRE_HUGE_SIZE of memory
+ * (common/base/memory.h), with places for as many pages as fit. A place is given as a chunk; when
+ * the last reference to it is dropped it is free for another. A slab goes when its last chunk has
+ * gone and the owner has ended.
+ *
+ * Owner:   one store of rows (row_pages.h).
+ * Thread:  the owner's; but chunks may be dropped on any, and outlive the owner. A place that
+ *          becomes free shows as a bit of an atomic word, which only the owner clears: it sees
+ *          the bit now or later, and what others did with the bytes has happened before.
+ */
+#ifndef CADRE_PS_CORE_TABLE_PAGE_SLABS_H
+#define CADRE_PS_CORE_TABLE_PAGE_SLABS_H
+
+#include <stddef.h>
+
+#include "common/base/memory.h"
+#include "common/tensor/chunk.h"
+
+enum {
+    CADRE_SLAB_PAGES_MAX = 64, /* pages of a slab; smaller ones leave some of it unused */
+    CADRE_SLAB_PAGES_MIN = 8,  /* larger pages are not worth a slab */
+};
+
+typedef struct cadre_page_slabs cadre_page_slabs_t;
+
+/* Returns a source of pages of `page_size` bytes, of at most CADRE_HUGE_SIZE /
+ * CADRE_SLAB_PAGES_MIN. */
+cadre_page_slabs_t *cadre_page_slabs_new(size_t page_size);
+
+void cadre_page_slabs_destroy(cadre_page_slabs_t **self_p);
+
+/* Returns a chunk of a page's bytes, which are arbitrary, aligned to 64 bytes, with one
+ * reference. */
+cadre_chunk_t *cadre_page_slabs_take(cadre_page_slabs_t *self);
+
+/* Returns how many slabs the owner has. */
+size_t cadre_page_slabs_count(const cadre_page_slabs_t *self);
+
+#endif

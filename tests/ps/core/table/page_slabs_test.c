@@ -1,0 +1,118 @@
+#include "ps/core/table/page_slabs.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+TestSuite(page_slabs, .timeout = 240);
+
+enum { PAGE_SIZE = 60 << 10, PER_SLAB = CADRE_HUGE_SIZE / PAGE_SIZE };
+
+static void
+fill(cadre_chunk_t *chunk, unsigned number)
+{
+    cr_assert_eq(cadre_chunk_size_bytes(chunk), PAGE_SIZE);
+    cr_assert_eq((uintptr_t)cadre_chunk_data(chunk) % 64, 0);
+    cr_assert(cadre_chunk_alone(chunk));
+    memset(cadre_chunk_data(chunk), (int)number, PAGE_SIZE);
+}
+
+static void
+check(const cadre_chunk_t *chunk, unsigned number)
+{
+    const unsigned char *bytes = cadre_chunk_data(chunk);
+    for (size_t i = 0; i < PAGE_SIZE; i++) {
+        cr_assert_eq(bytes[i], number);
+    }
+}
+
+Test(page_slabs, keeps_pages_apart)
+{
+    enum { PAGES = 3 * PER_SLAB };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_chunk_t *chunks[PAGES];
+    for (unsigned i = 0; i < PAGES; i++) {
+        cr_assert_eq(cadre_page_slabs_count(slabs), (i + PER_SLAB - 1) / PER_SLAB);
+        chunks[i] = cadre_page_slabs_take(slabs);
+        fill(chunks[i], i);
+    }
+    for (unsigned i = 0; i < PAGES; i++) {
+        check(chunks[i], i);
+        cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
+
+Test(page_slabs, uses_places_again_that_were_given_back)
+{
+    enum { PAGES = 20 * PER_SLAB };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_chunk_t *chunks[PAGES];
+    for (unsigned i = 0; i < PAGES; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        fill(chunks[i], i % 251);
+    }
+    for (unsigned i = 0; i < PAGES; i += 2) {
+        cadre_chunk_unref(&chunks[i]);
+    }
+    for (unsigned i = 0; i < PAGES; i += 2) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        fill(chunks[i], i % 251);
+    }
+    cr_assert_eq(cadre_page_slabs_count(slabs), 20);
+    for (unsigned i = 0; i < PAGES; i++) {
+        check(chunks[i], i % 251);
+        cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
+
+Test(page_slabs, leaves_pages_that_outlive_their_owner)
+{
+    enum { PAGES = PER_SLAB + 1 };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_chunk_t *chunks[PAGES];
+    for (unsigned i = 0; i < PAGES; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        fill(chunks[i], i);
+    }
+    cadre_chunk_unref(&chunks[0]);
+    cadre_page_slabs_destroy(&slabs);
+    cr_assert_null(slabs);
+    for (unsigned i = 1; i < PAGES; i++) {
+        check(chunks[i], i);
+        cadre_chunk_unref(&chunks[i]);
+    }
+}
+
+Test(page_slabs, has_as_many_places_as_a_word_has_bits_for_small_pages)
+{
+    enum { SMALL = 100 };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(SMALL);
+    cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MAX + 1];
+    for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MAX; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        memset(cadre_chunk_data(chunks[i]), (int)i, SMALL);
+        cr_assert_eq(cadre_page_slabs_count(slabs), 1 + i / CADRE_SLAB_PAGES_MAX);
+    }
+    for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MAX; i++) {
+        cr_assert_eq(((unsigned char *)cadre_chunk_data(chunks[i]))[SMALL - 1], i);
+        cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
+
+Test(page_slabs, takes_the_largest_page_that_is_worth_a_slab)
+{
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN);
+    cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MIN + 1];
+    for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MIN; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        cr_assert_eq(cadre_page_slabs_count(slabs), 1 + i / CADRE_SLAB_PAGES_MIN);
+    }
+    for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MIN; i++) {
+        cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
