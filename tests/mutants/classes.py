@@ -226,7 +226,7 @@ CLASSES = [
     ("row-seed", "all rows of a table begin with the same values",
      "ps/core/table first_values", swap("key ^ self->seed_mix", "self->seed_mix")),
     ("row-untouched", "a row may be evicted by the update that changes it",
-     "ps/core/table find_rows", drop("cadre_row_pages_touch")),
+     "ps/core/table find_rows", drop("cadre_row_pages_touch_all")),
     ("place-given-twice", "a place of a slab is given to a second page",
      "ps/core/table/page_slabs take_place", drop("atomic_fetch_and_explicit")),
     ("place-kept", "a place of a slab is not free when its page is dropped",

@@ -14,6 +14,7 @@ enum {
     WORD_BITS = 64,
     LINE_SIZE = 64,
     PREFETCH_LINES = 8,
+    STEPS_AHEAD = 12,      /* rows whose last update the CPU is asked for before it is needed */
     ROW_NONE = -1,         /* the end of the list of free rows */
     SMALL_SIZE = 16 << 20, /* bytes of pages, before slabs are used: a small table leaves none of
                               them half empty, and fits the CPU's caches */
@@ -428,6 +429,21 @@ cadre_row_pages_touch(cadre_row_pages_t *self, uint32_t row, uint32_t step)
 }
 
 void
+cadre_row_pages_touch_all(cadre_row_pages_t *self, const uint32_t *rows, size_t count,
+                          uint32_t step)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t ahead = i + STEPS_AHEAD;
+        if (ahead < count && rows[ahead] < self->end) {
+            __builtin_prefetch(step_at(self, rows[ahead]));
+        }
+        if (rows[i] < self->end) {
+            cadre_row_pages_touch(self, rows[i], step);
+        }
+    }
+}
+
+void
 cadre_row_pages_halve(cadre_row_pages_t *self, uint32_t row)
 {
     if (self->layout.has_uses) {
@@ -461,17 +477,6 @@ cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row)
     __builtin_prefetch(step_at(self, row));
 }
 
-/* Asks for the first lines of some bytes: the hardware sees a longer run itself. */
-static void
-prefetch_bytes(const unsigned char *bytes, size_t size_bytes)
-{
-    const size_t before = (uintptr_t)bytes % LINE_SIZE;
-    for (size_t at = 0; at < before + size_bytes && at < PREFETCH_LINES * LINE_SIZE;
-         at += LINE_SIZE) {
-        __builtin_prefetch(bytes - before + at);
-    }
-}
-
 /* Returns the bytes of the values (slot < 0) or a slot of a row. */
 static size_t
 size_of(const cadre_row_pages_t *self, int slot)
@@ -479,18 +484,69 @@ size_of(const cadre_row_pages_t *self, int slot)
     return slot < 0 ? self->layout.value_size : self->layout.slot_sizes[slot];
 }
 
+/* Where an array of the pages has what it has of a row. Loops over rows keep it in registers. */
+typedef struct {
+    const block_t *blocks;
+    size_t offset; /* in the page */
+    size_t size;
+    unsigned shift;
+    uint32_t mask;
+} array_t;
+
+static array_t
+array_of(const cadre_row_pages_t *self, int slot)
+{
+    return (array_t){.blocks = self->blocks,
+                     .offset = slot < 0 ? self->value_offset : self->slot_offsets[slot],
+                     .size = size_of(self, slot),
+                     .shift = self->shift,
+                     .mask = ((uint32_t)1 << self->shift) - 1};
+}
+
+static inline unsigned char *
+element(const array_t *array, uint32_t row)
+{
+    const uint32_t page = row >> array->shift;
+    unsigned char *bytes = array->blocks[page / BLOCK_PAGES].pages[page % BLOCK_PAGES].bytes;
+    return bytes + array->offset + (row & array->mask) * array->size;
+}
+
+/* Asks for the first lines of some bytes: the hardware sees a longer run itself. */
+static inline void
+prefetch_bytes(const unsigned char *bytes, size_t size_bytes)
+{
+    const size_t before = (uintptr_t)bytes % LINE_SIZE;
+    const size_t end = cadre_min_u64(before + size_bytes, (size_t)PREFETCH_LINES * LINE_SIZE);
+    for (size_t at = 0; at < end; at += LINE_SIZE) {
+        __builtin_prefetch(bytes - before + at);
+    }
+}
+
+/* Copies what an array has of a row, without a call for each: that takes about as long as copying
+ * some lines. */
+static inline void
+copy_bytes(unsigned char *to, const unsigned char *from, size_t size_bytes)
+{
+    for (; size_bytes >= LINE_SIZE; size_bytes -= LINE_SIZE, to += LINE_SIZE, from += LINE_SIZE) {
+        memcpy(to, from, LINE_SIZE);
+    }
+    if (size_bytes > 0) {
+        memcpy(to, from, size_bytes);
+    }
+}
+
 void
 cadre_row_pages_gather(const cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
                        void *out)
 {
-    const size_t size = size_of(self, slot);
+    const array_t array = array_of(self, slot);
+    const uint32_t *next = rows->items + rows->count;
     unsigned char *to = out;
-    for (size_t i = 0; i < rows->count; i++, to += size) {
-        const size_t ahead = rows->count + i;
-        if (i < rows->next && rows->items[ahead] < self->end) {
-            prefetch_bytes(number_at(self, rows->items[ahead], slot), size);
+    for (size_t i = 0; i < rows->count; i++, to += array.size) {
+        if (i < rows->next && next[i] < self->end) {
+            prefetch_bytes(element(&array, next[i]), array.size);
         }
-        memcpy(to, number_at(self, rows->items[i], slot), size);
+        copy_bytes(to, element(&array, rows->items[i]), array.size);
     }
 }
 
@@ -498,11 +554,11 @@ void
 cadre_row_pages_scatter(cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
                         const void *from)
 {
-    const size_t size = size_of(self, slot);
+    const array_t array = array_of(self, slot);
     const unsigned char *bytes = from;
-    for (size_t i = 0; i < rows->count; i++, bytes += size) {
+    for (size_t i = 0; i < rows->count; i++, bytes += array.size) {
         own(self, rows->items[i]);
-        memcpy(number_at(self, rows->items[i], slot), bytes, size);
+        copy_bytes(element(&array, rows->items[i]), bytes, array.size);
     }
 }
 

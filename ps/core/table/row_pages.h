@@ -120,6 +120,10 @@ uint32_t cadre_row_pages_uses(const cadre_row_pages_t *self, uint32_t row);
 /* Says that update number `step` changes a row, which is one use more. */
 void cadre_row_pages_touch(cadre_row_pages_t *self, uint32_t row, uint32_t step);
 
+/* Says so of many rows. A number of no row may stand for none. */
+void cadre_row_pages_touch_all(cadre_row_pages_t *self, const uint32_t *rows, size_t count,
+                               uint32_t step);
+
 /* Halves the uses of a row: what was long ago counts less. */
 void cadre_row_pages_halve(cadre_row_pages_t *self, uint32_t row);
 

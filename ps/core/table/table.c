@@ -564,13 +564,9 @@ find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step
 {
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
+    cadre_row_pages_touch_all(self->pages, self->found, count, step);
     for (size_t i = 0; i < count; i++) {
-        if (i + STEPS_AHEAD < count && self->found[i + STEPS_AHEAD] != CADRE_ROW_NONE) {
-            cadre_row_pages_prefetch_step(self->pages, self->found[i + STEPS_AHEAD]);
-        }
-        if (self->found[i] != CADRE_ROW_NONE) {
-            cadre_row_pages_touch(self->pages, self->found[i], step);
-        } else if (admit(self, keys[i])) {
+        if (self->found[i] == CADRE_ROW_NONE && admit(self, keys[i])) {
             self->found[i] = KEY_ADMITTED;
         }
     }
