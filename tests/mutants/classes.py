@@ -227,6 +227,8 @@ CLASSES = [
      "ps/core/table first_values", swap("key ^ self->seed_mix", "self->seed_mix")),
     ("row-untouched", "a row may be evicted by the update that changes it",
      "ps/core/table find_rows", drop("cadre_row_pages_touch_all")),
+    ("row-of-a-later-run", "a row may be evicted by the update that changes it, if that has many keys",
+     "ps/core/table/table run_of", swap("? update->count : RUN_KEYS", "&& !update ? 0 : RUN_KEYS")),
     ("place-given-twice", "a place of a slab is given to a second page",
      "ps/core/table/page_slabs take_place", drop("atomic_fetch_and_explicit")),
     ("place-kept", "a place of a slab is not free when its page is dropped",

@@ -536,6 +536,14 @@ copy_bytes(unsigned char *to, const unsigned char *from, size_t size_bytes)
 }
 
 void
+cadre_row_pages_prefetch_numbers(const cadre_row_pages_t *self, uint32_t row)
+{
+    for (int slot = -1; slot < (int)self->layout.slot_count; slot++) {
+        prefetch_bytes(number_at(self, row, slot), size_of(self, slot));
+    }
+}
+
+void
 cadre_row_pages_gather(const cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
                        void *out)
 {

@@ -143,9 +143,10 @@ void cadre_row_pages_gather(const cadre_row_pages_t *self, int slot,
 void cadre_row_pages_scatter(cadre_row_pages_t *self, int slot, const cadre_row_numbers_t *rows,
                              const void *from);
 
-/* Ask the CPU to fetch the key of a row; the update that changed it last. */
+/* Ask the CPU to fetch the key of a row; the update that changed it last; its values and slots. */
 void cadre_row_pages_prefetch(const cadre_row_pages_t *self, uint32_t row);
 void cadre_row_pages_prefetch_step(const cadre_row_pages_t *self, uint32_t row);
+void cadre_row_pages_prefetch_numbers(const cadre_row_pages_t *self, uint32_t row);
 
 /* Returns a store with the same rows as these now, for snapshot `number`, which is above 0 and
  * those of the snapshots before: a change of one does not show in the other. */

@@ -21,6 +21,8 @@ enum {
     VISITS = 64,          /* rows that every update looks at for the old and the small, */
     VISITS_PER_KEY = 2,   /* and for each of its keys */
     STEPS_AHEAD = 12,     /* rows whose last update the CPU is asked for before it is needed */
+    RUN_KEYS = 1024,      /* of an update, found and then changed: what a row has of pages of the
+                             machine is still known to the CPU then */
 };
 
 /* What becomes of a key of an update that has no row. Rows have numbers up to
@@ -557,13 +559,18 @@ create(cadre_table_t *self, uint64_t key, uint32_t step)
     return row;
 }
 
-/* Finds or makes the rows of an update. Rows that are there are marked as changed by this update
- * before the first row is evicted. */
+/* Finds or makes the rows of a run of keys. Rows that are there are marked as changed by this
+ * update before the first row is evicted. */
 static void
 find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step)
 {
     reserve_found(self, count);
     cadre_row_index_find_all(self->index, count, keys, self->found);
+    for (size_t i = 0; i < count && i < self->block_rows; i++) {
+        if (self->found[i] != CADRE_ROW_NONE) {
+            cadre_row_pages_prefetch_numbers(self->pages, self->found[i]);
+        }
+    }
     cadre_row_pages_touch_all(self->pages, self->found, count, step);
     for (size_t i = 0; i < count; i++) {
         if (self->found[i] == CADRE_ROW_NONE && admit(self, keys[i])) {
@@ -623,15 +630,15 @@ expire(cadre_table_t *self, size_t count, uint32_t step)
     }
 }
 
-/* Applies the gradients of `count` rows from number `first` of the update on, which stand in one
- * piece. */
+/* Applies the gradients of a run of `count` rows, or some of them, which stand in one piece, to
+ * rows `found`. */
 static void
-apply_piece(cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t count,
-            const unsigned char *piece)
+apply_piece(cadre_table_t *self, const cadre_table_update_t *update, const uint32_t *found,
+            size_t count, const unsigned char *piece)
 {
     const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
     for (size_t i = 0, here = 0; i < count; i += here) {
-        const cadre_row_numbers_t rows = rows_from(self, self->found + first + i, count - i);
+        const cadre_row_numbers_t rows = rows_from(self, found + i, count - i);
         if (rows.count > 0) {
             apply_rows(self, update, &rows, piece + i * row_size);
         }
@@ -639,15 +646,37 @@ apply_piece(cadre_table_t *self, const cadre_table_update_t *update, size_t firs
     }
 }
 
+/* Applies the gradients of `count` keys from number `first` of the update on. */
+static void
+apply_run(cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t count)
+{
+    for (size_t done = 0, here = 0; done < count; done += here) {
+        const unsigned char *piece = piece_of(self, update, first + done, &here);
+        here = cadre_min_u64(here, count - done);
+        apply_piece(self, update, self->found + done, here, piece);
+    }
+}
+
+/* Returns how many keys of an update are found before the first is changed: all of them where rows
+ * may be evicted, since those that the update changes must not be. */
+static size_t
+run_of(const cadre_table_t *self, const cadre_table_update_t *update)
+{
+    const uint64_t rows = cadre_row_pages_count(self->pages);
+    const bool evicts = self->spec.when_full != CADRE_TABLE_REFUSE;
+    return evicts && rows + update->count > self->rows_max ? update->count : RUN_KEYS;
+}
+
 void
 cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
 {
     const uint32_t step = (uint32_t)++self->figures.steps;
     self->figures.version++;
-    find_rows(self, update->count, update->keys, step);
+    const size_t run = run_of(self, update);
     for (size_t first = 0, here = 0; first < update->count; first += here) {
-        const unsigned char *piece = piece_of(self, update, first, &here);
-        apply_piece(self, update, first, here, piece);
+        here = cadre_min_u64(run, update->count - first);
+        find_rows(self, here, update->keys + first, step);
+        apply_run(self, update, first, here);
     }
     expire(self, update->count, step);
 }

@@ -486,6 +486,25 @@ Test(table, never_evicts_a_row_of_the_same_update)
     }
 }
 
+/* The new key is the first of the update, long before most that have rows. */
+Test(table, never_evicts_a_row_that_a_large_update_comes_to_later)
+{
+    enum { ROWS = 2000, ROUNDS = 20 };
+    cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+    spec.rows_max = ROWS;
+    spec.when_full = CADRE_TABLE_EVICT_LRU;
+    fixture_t f = set_up(&spec);
+    uint64_t keys[ROWS];
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        for (uint64_t i = 0; i < ROWS; i++) {
+            keys[i] = ROUNDS - round + i;
+        }
+        cr_assert_eq(push(&f, ROWS, keys, 1), 0);
+        cr_assert_eq(cadre_table_figures(f.table).evicted, round);
+    }
+    tear_down(&f);
+}
+
 Test(table, evicts_rows_that_are_too_old_in_a_few_updates)
 {
     enum { ROWS = 1000 };
