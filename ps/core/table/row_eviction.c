@@ -58,12 +58,14 @@ goes_before(const cadre_table_spec_t *spec, uint32_t step, const cadre_row_pages
 }
 
 /* Looks at a sample of rows, and on until one was found that may go. Rows that are not in use, or
- * changed by this update, do not count. */
+ * changed by this update, do not count. Uses are halved when the victim is known: they are compared
+ * as they were. */
 uint32_t
 cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *spec, uint32_t step,
                           cadre_row_pages_t *pages)
 {
     const uint64_t end = cadre_row_pages_end(pages);
+    uint32_t sample[CADRE_EVICTION_SAMPLE];
     uint32_t victim = UINT32_MAX;
     int seen = 0;
     for (uint64_t visits = 0; visits < end && seen < CADRE_EVICTION_SAMPLE; visits++) {
@@ -72,13 +74,15 @@ cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *
             continue;
         }
 
-        seen++;
+        sample[seen++] = row;
         if (victim == UINT32_MAX || goes_before(spec, step, pages, row, victim)) {
             victim = row;
         }
-        cadre_row_pages_halve(pages, row);
     }
 
+    for (int i = 0; i < seen; i++) {
+        cadre_row_pages_halve(pages, sample[i]);
+    }
     return victim;
 }
 

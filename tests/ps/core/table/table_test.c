@@ -438,6 +438,24 @@ Test(table, makes_room_by_the_row_that_was_updated_least_often)
     tear_down(&f);
 }
 
+/* Rows that were looked at before it do not count for less. */
+Test(table, makes_room_by_the_row_that_was_updated_once_less_than_others)
+{
+    cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+    spec.rows_max = 10;
+    spec.when_full = CADRE_TABLE_EVICT_LFU;
+    fixture_t f = set_up(&spec);
+    for (uint64_t key = 0; key < 10; key++) {
+        for (int i = 0; i < (key == 7 ? 3 : 4); i++) {
+            cr_assert_eq(push_one(&f, key), 0);
+        }
+    }
+    cr_assert_eq(push_one(&f, 100), 0);
+    cr_assert(!cadre_table_has(f.table, 7));
+    cr_assert(cadre_table_has(f.table, 0));
+    tear_down(&f);
+}
+
 Test(table, forgets_what_was_updated_often_long_ago)
 {
     cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
