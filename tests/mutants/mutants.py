@@ -543,6 +543,22 @@ TABLES = [
     ("table-counts-not-loaded", "a table that is loaded forgets how often it was updated",
      "ps/core/table/table cadre_table_load_begin",
      swap("self->figures = snapshot->figures", "(void)snapshot")),
+    ("expires-early", "a row is too old an update too early",
+     "ps/core/table/row_eviction cadre_row_eviction_expired",
+     swap("age > spec->age_max", "age >= spec->age_max")),
+    ("expires-when-changed", "a row goes though the update of now has changed it",
+     "ps/core/table/row_eviction cadre_row_eviction_expired",
+     without("cadre_row_pages_step(pages, row) == step")),
+    ("uses-halved-first", "rows that are looked at before others count for less used than these",
+     "ps/core/table/row_eviction cadre_row_eviction_victim",
+     swap("sample[seen++] = row;", "sample[seen++] = row; cadre_row_pages_halve(pages, row);")),
+    ("hand-not-loaded", "a restored table looks for a row to evict from the first on",
+     "ps/core/table/table cadre_table_load_begin",
+     swap("snapshot->victim_hand", "0")),
+    ("hand-not-forked", "the image of a table looks for a row to evict from the first on",
+     "ps/core/table/table cadre_table_fork", swap("self->eviction.victim_hand", "0")),
+    ("full-and-taken", "an update is taken though the table has no room for its rows",
+     "ps/core/table/table check_room", swap("(wanted == 0 ||", "(wanted > 0 ||")),
 ]
 
 # --- going back to a checkpoint ---

@@ -205,9 +205,11 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
             items[2] < value->version) {
             state->late++;
         }
+        const uint64_t gone = sim_value_gone(value);
         sim_value_push(value, sim_check_variable(self, items[0]),
                        sim_check_pushed_keys(self, call, push->update, items), call->strength);
         self->row_updates += value->rows != NULL;
+        self->rows_gone += sim_value_gone(value) - gone;
         value->step_version = self->in_series ? value->version : 0;
         if (applied->versions.items[i] != value->version) {
             sim_check_fail(self, "APPLIED says version %" PRIu64 ", it is %" PRIu64,
@@ -218,6 +220,22 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
         sim_check_fail(self, "APPLIED says staleness %" PRIu64 ", it is %" PRIu64,
                        applied->staleness, staleness);
     }
+}
+
+/* Whether an update needs more rows of a table than its part may have. */
+static bool
+needs_rows(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
+           const cadre_push_message_t *push)
+{
+    bool found = false;
+    for (size_t i = 0; i < push->partitions.count; i += 3) {
+        const uint64_t *part = push->partitions.items + i;
+        const sim_value_t *value = sim_check_value(self, state, part[0], part[1]);
+        found = found || (value->rows &&
+                          sim_rows_refuse(sim_value_rows(value), sim_check_variable(self, part[0]),
+                                          sim_check_pushed_keys(self, call, push->update, part)));
+    }
+    return found;
 }
 
 /* What comes from below an open cut is in its image too. */
@@ -289,9 +307,20 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         state->refused++;
         return;
     }
-    if (applied->status != 0) {
+    const bool is_full = applied->status == (uint64_t)-CADRE_EFULL;
+    if (applied->status != 0 && !is_full) {
         sim_check_fail(self, "I7: shard %u refused update %" PRIu64 ": %s", state->shard,
                        push->update, applied->text);
+    }
+    if (is_full != needs_rows(self, state, call, push)) {
+        sim_check_fail(self, "I7: shard %u %s update %" PRIu64 ", for whose rows there is %sroom",
+                       state->shard, is_full ? "refused" : "took", push->update,
+                       is_full ? "" : "no ");
+    }
+    if (is_full) {
+        state->refused++;
+        self->full_tables++;
+        return;
     }
     if (seen || push->update < state->cut) {
         sim_check_fail(self, "I1: shard %u applied update %" PRIu64 " %s", state->shard,
@@ -364,21 +393,36 @@ assigned(cadre_assign_mode_t mode, int64_t n, int64_t k)
     return INT64_MIN;
 }
 
+/* The keys of one part that an assignment names, in its order, at most SIM_KEYS; their number. */
+static size_t
+assigned_keys(const cadre_message_t *question, uint32_t part, uint64_t keys[SIM_KEYS])
+{
+    cadre_row_list_t list;
+    cadre_part_rows_t rows;
+    size_t count = 0;
+    cadre_assert(cadre_row_list_init(&list, &question->assign.rows, question) == 0);
+    while (cadre_row_list_next(&list, &rows)) {
+        for (size_t i = 0; rows.partition == part && i < rows.count && count < SIM_KEYS; i++) {
+            keys[count++] = cadre_part_rows_at(&rows, i);
+        }
+    }
+    return count;
+}
+
 static void
-take(sim_check_t *self, sim_state_t *state, const cadre_assign_message_t *assign,
+take(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
      const sim_taken_t *taken)
 {
     int64_t k = taken->assignment;
+    const cadre_assign_message_t *assign = &question->assign;
     const cadre_assign_mode_t mode = (cadre_assign_mode_t)assign->mode;
     const sim_variable_t *variable = sim_check_variable(self, assign->variable);
     sim_state_take(state, taken);
     sim_value_t *value = sim_check_value(self, state, assign->variable, taken->part);
     if (variable->dim > 0) {
         sim_rows_t rows = *sim_value_rows(value);
-        sim_rows_assign(
-            &rows, variable,
-            sim_table_named(variable, taken->part, SIM_KEYS_ASSIGNED, taken->assignment, 0), mode,
-            k);
+        uint64_t keys[SIM_KEYS];
+        sim_rows_assign(&rows, variable, keys, assigned_keys(question, taken->part, keys), mode, k);
         sim_value_change_rows(value, &rows);
         return;
     }
@@ -463,9 +507,9 @@ take_part(sim_check_t *self, sim_state_t *state, const cadre_message_t *question
     /* One that was asked for since the checkpoint was given up comes as a straggler to a shard that
      * does not know: then this image may not be committed. */
     if (made && (k < made->assignments || assign->checkpoint < state->image->checkpoint)) {
-        take(self, state->image, assign, &taken);
+        take(self, state->image, question, &taken);
     }
-    take(self, state, assign, &taken);
+    take(self, state, question, &taken);
 }
 
 /* A shard has taken rows of a table: those of the assignment that they are of. */
@@ -484,16 +528,18 @@ take_keys(sim_check_t *self, sim_state_t *state, const cadre_message_t *question
             sim_guess(CADRE_F32, cadre_chunk_data(*chunks), first * (int64_t)variable->dim);
         sim_rows_t given = sim_rows_first(variable);
         const uint64_t named = sim_table_named(variable, part, SIM_KEYS_ASSIGNED, (uint32_t)k, 0);
-        sim_rows_assign(&given, variable, named, CADRE_ASSIGN_SET, k);
         uint64_t keys[SIM_KEYS];
         uint64_t found = 0;
         for (size_t i = 0; i < rows.count && i < SIM_KEYS; i++) {
             keys[i] = cadre_part_rows_at(&rows, i);
             found |= 1ULL << sim_table_find(variable, keys[i]) % SIM_KEYS;
         }
-        if (found != named || rows.count != (size_t)__builtin_popcountll(named) ||
-            !sim_table_are(variable, &given, keys, rows.count, CADRE_F32,
-                           cadre_chunk_data(*chunks))) {
+        const bool is_named = found == named && rows.count == (size_t)__builtin_popcountll(named);
+        if (is_named) {
+            sim_rows_assign(&given, variable, keys, rows.count, CADRE_ASSIGN_SET, k);
+        }
+        if (!is_named || !sim_table_are(variable, &given, keys, rows.count, CADRE_F32,
+                                        cadre_chunk_data(*chunks))) {
             sim_check_fail(self, "shard %u: rows of part %u of %s are no assignment of ours",
                            state->shard, part, variable->name);
         }
@@ -819,10 +865,13 @@ sim_check_table_counters(sim_check_t *self, sim_state_t *state, uint64_t variabl
     const uint64_t rows = (uint64_t)__builtin_popcountll(sim_value_rows(value)->rows);
     if (counters->count != CADRE_TABLE_COUNTER_COUNT ||
         counters->items[CADRE_TABLE_COUNTER_rows] != rows ||
+        counters->items[CADRE_TABLE_COUNTER_evicted] != sim_value_rows(value)->evicted ||
+        counters->items[CADRE_TABLE_COUNTER_expired] != sim_value_rows(value)->expired ||
         counters->items[CADRE_TABLE_COUNTER_steps] != value->updates) {
-        sim_check_fail(
-            self, "I7: shard %u does not count %" PRIu64 " rows of %s after %" PRIu64 " updates",
-            state->shard, rows, table->name, value->updates);
+        sim_check_fail(self,
+                       "I7: shard %u does not count %" PRIu64 " rows of %s after %" PRIu64
+                       " updates, or others that have gone",
+                       state->shard, rows, table->name, value->updates);
     }
 }
 

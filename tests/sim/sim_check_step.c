@@ -74,9 +74,11 @@ apply_step_to_rows(sim_check_t *self, sim_state_t *state, const cadre_u64s_t *up
             }
         }
     }
+    const uint64_t gone = sim_value_gone(value);
     value->updates++;
     sim_rows_push(&rows, sim_check_variable(self, part[0]), &sum);
     sim_value_change_rows(value, &rows);
+    self->rows_gone += sim_value_gone(value) - gone;
     value->step_version = value->version;
     self->row_updates++;
     self->row_steps++;

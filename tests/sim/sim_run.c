@@ -496,6 +496,8 @@ summarize(const sim_cluster_t *self)
                            .errors = self->script.errors,
                            .unserved = self->check.unserved,
                            .full_steps = self->check.full_steps,
+                           .full_tables = self->check.full_tables,
+                           .rows_gone = self->check.rows_gone,
                            .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
                            .row_steps = self->check.row_steps,

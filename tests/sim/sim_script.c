@@ -757,6 +757,22 @@ choose_dropped(sim_script_t *self)
     return false;
 }
 
+/* Whether a variable is there; for an assignment also, of a table, whether its parts are sure to
+ * have room for the rows of the next one. */
+static bool
+is_usable(const sim_script_t *self, uint32_t number, sim_operation_t operation)
+{
+    const sim_variable_t *variable = &self->check->variables[number];
+    const uint64_t rows_max = variable->definition.rows_max;
+    bool has_room = rows_max == 0 || variable->definition.when_full != CADRE_TABLE_REFUSE;
+    for (uint32_t i = 0; rows_max > 0 && has_room && i < variable->part_count; i++) {
+        const uint64_t named =
+            sim_table_named(variable, i, SIM_KEYS_ASSIGNED, self->check->assignment_count, 0);
+        has_room = (uint64_t)__builtin_popcountll(named) <= rows_max;
+    }
+    return (sim_check_usable(self->check) >> number & 1) && (operation == SIM_READ || has_room);
+}
+
 /* Sets up what the next operation needs. */
 static void
 begin(sim_script_t *self, sim_operation_t operation)
@@ -782,8 +798,7 @@ begin(sim_script_t *self, sim_operation_t operation)
         self->variable = (uint32_t)draw(self, 0, self->check->shard_count - 1);
     } else if ((operation == SIM_READ && self->closing == 0) || operation == SIM_ASSIGN) {
         self->variable = (uint32_t)draw(self, 0, self->check->variable_count - 1);
-        bool is_there = sim_check_usable(self->check) >> self->variable & 1;
-        self->variable = is_there ? self->variable : 0;
+        self->variable = is_usable(self, self->variable, operation) ? self->variable : 0;
     } else if (operation == SIM_PAUSE) {
         uint64_t wait_ms = draw(self, 1, 2000);
         self->due_ms = self->network->now_ms + wait_ms;

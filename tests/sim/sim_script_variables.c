@@ -101,6 +101,26 @@ admit_after(const sim_script_t *self, uint32_t number)
     return drawn < 4 ? 0 : (uint32_t)(drawn - 2);
 }
 
+/* Lets rows of a table go, in two of three: those that are old, or small; in one of four there may
+ * be too few for all keys, so that others go, or updates are refused. */
+static void
+limit_rows(const sim_script_t *self, uint32_t number, sim_definition_t *table)
+{
+    static const double norms[] = {0, 0, 2.5, 6};
+    static const cadre_table_policy_t policies[] = {CADRE_TABLE_EVICT_LRU, CADRE_TABLE_EVICT_LFU,
+                                                    CADRE_TABLE_EVICT_LFU, CADRE_TABLE_REFUSE};
+    char what[32];
+    snprintf(what, sizeof(what), "rows of table %u", number);
+    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
+    const uint32_t keys = SIM_KEYS / self->check->shard_count;
+    table->age_max = drawn % 3 == 0 ? 1 + (uint32_t)(drawn / 3 % 12) : 0;
+    table->norm_min = table->shape[0] <= SIM_ROW_MAX ? norms[drawn / 36 % 4] : 0;
+    if (drawn / 144 % 4 == 0) {
+        table->when_full = policies[drawn / 576 % 4];
+        table->rows_max = table->when_full == CADRE_TABLE_REFUSE ? keys - keys / 8 : 1 + keys / 2;
+    }
+}
+
 static sim_definition_t
 define_table(const sim_script_t *self, uint32_t number)
 {
@@ -110,7 +130,7 @@ define_table(const sim_script_t *self, uint32_t number)
     snprintf(what, sizeof(what), "kind of table %u", number);
     const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 9999);
     const bool is_wide = sim_swarm_has(self->check->seed, "wide rows", 6);
-    return (sim_definition_t){
+    sim_definition_t definition = {
         .dtype = CADRE_F32,
         .wire = drawn % 5 == 0 ? CADRE_BF16 : 0,
         .rank = 1,
@@ -119,6 +139,8 @@ define_table(const sim_script_t *self, uint32_t number)
         .is_table = true,
         .initializer = initializers[drawn >> 1 & 1],
         .admit_after = admit_after(self, number)};
+    limit_rows(self, number, &definition);
+    return definition;
 }
 
 static sim_definition_t
@@ -210,6 +232,10 @@ add_table(sim_script_t *self, const sim_definition_t *definition, const char *na
     const cadre_optimizer_t optimizer = optimizer_of(definition);
     cadre_variable_t *variable = NULL;
     spec.admit_after = definition->admit_after;
+    spec.rows_max = definition->rows_max;
+    spec.when_full = definition->rows_max > 0 ? definition->when_full : spec.when_full;
+    spec.age_max = definition->age_max;
+    spec.norm_min = definition->norm_min;
     if (cadre_initializer_spec_parse(&spec.initializer, definition->initializer) < 0 ||
         cadre_optimizer_spec_take(&spec.optimizer, &optimizer) < 0 ||
         cadre_catalogue_add_table(&core_of(self)->catalogue, name, &spec, definition->wire,

@@ -139,6 +139,12 @@ sim_value_rows_at(const sim_value_t *self, uint64_t version)
     return is_known ? &self->rows[version - self->first] : NULL;
 }
 
+uint64_t
+sim_value_gone(const sim_value_t *self)
+{
+    return self->rows ? sim_value_rows(self)->evicted + sim_value_rows(self)->expired : 0;
+}
+
 void
 sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys, int64_t strength)
 {

@@ -107,6 +107,9 @@ void sim_value_change_rows(sim_value_t *self, const sim_rows_t *rows);
 const sim_rows_t *sim_value_rows(const sim_value_t *self);
 const sim_rows_t *sim_value_rows_at(const sim_value_t *self, uint64_t version);
 
+/* How many rows of a table have gone. */
+uint64_t sim_value_gone(const sim_value_t *self);
+
 /* An update of strength `strength`, of a table to these keys. */
 void sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys,
                     int64_t strength);

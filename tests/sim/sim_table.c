@@ -202,25 +202,66 @@ sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64_t ke
     self->keys |= keys;
 }
 
-/* Counts a sighting of the keys that have no row; returns those of all that have one now. */
+/* Takes the row of a key away: its values are the first ones again. */
+static void
+forget(sim_rows_t *self, const sim_variable_t *variable, uint32_t key)
+{
+    self->rows &= ~(1ULL << key);
+    self->firsts |= 1ULL << key;
+    self->n[key] = 0;
+    memcpy(self->numbers[key], variable->firsts + (size_t)key * variable->dim,
+           kept_columns(variable) * sizeof(float));
+}
+
+/* Gives a key a row, for which another may have to go; false: none may. */
+static bool
+create(sim_rows_t *self, const sim_variable_t *variable, uint32_t key)
+{
+    const sim_definition_t *definition = &variable->definition;
+    const uint64_t held = (uint64_t)__builtin_popcountll(self->rows);
+    if (definition->rows_max > 0 && held >= definition->rows_max) {
+        const uint32_t victim = definition->when_full == CADRE_TABLE_REFUSE
+                                    ? SIM_KEYS
+                                    : sim_places_victim(&self->places, definition, self->steps);
+        if (victim == SIM_KEYS) {
+            return false;
+        }
+        sim_places_remove(&self->places, victim);
+        forget(self, variable, victim);
+        self->evicted++;
+    }
+    sim_places_add(&self->places, key);
+    sim_places_touch(&self->places, key, self->steps);
+    self->rows |= 1ULL << key;
+    return true;
+}
+
+/* Counts a sighting of the keys that have no row, and gives rows to those that were seen often
+ * enough; returns those of all that have one now. */
 static uint64_t
 admit(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
 {
-    uint64_t admitted = keys & self->rows;
+    uint64_t admitted = 0;
+    uint64_t changed = keys & self->rows;
+    for (uint64_t left = changed; left; left &= left - 1) {
+        sim_places_touch(&self->places, (uint32_t)__builtin_ctzll(left), self->steps);
+    }
     for (uint64_t left = keys & ~self->rows; left; left &= left - 1) {
         const int key = __builtin_ctzll(left);
-        self->seen[key]++;
+        self->seen[key] = (uint8_t)(self->seen[key] + (self->seen[key] < UINT8_MAX));
         admitted |= self->seen[key] >= variable->definition.admit_after ? left & -left : 0;
     }
-    self->unadmitted += (uint64_t)__builtin_popcountll(keys & ~admitted);
-    return admitted;
+    for (uint64_t left = admitted; left; left &= left - 1) {
+        changed |= create(self, variable, (uint32_t)__builtin_ctzll(left)) ? left & -left : 0;
+    }
+    self->unadmitted += (uint64_t)__builtin_popcountll(keys & ~changed);
+    return changed;
 }
 
-/* Adds a sum to rows, of which those that there are not are made. */
+/* Adds a sum to rows. */
 static void
 add(sim_rows_t *self, const sim_row_sum_t *sum, uint64_t keys)
 {
-    self->rows |= keys;
     for (uint64_t left = keys; left; left &= left - 1) {
         const uint32_t key = (uint32_t)__builtin_ctzll(left);
         self->n[key] += sum->n[key];
@@ -230,27 +271,92 @@ add(sim_rows_t *self, const sim_row_sum_t *sum, uint64_t keys)
     }
 }
 
-void
-sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum)
+/* The keys of rows that are too small; all numbers of a row are kept then. */
+static uint64_t
+small_rows(const sim_rows_t *self, const sim_variable_t *variable)
 {
-    add(self, sum, admit(self, variable, sum->keys));
+    uint64_t small = 0;
+    for (uint64_t left = self->rows; left; left &= left - 1) {
+        const int key = __builtin_ctzll(left);
+        double sum = 0;
+        for (uint32_t i = 0; i < kept_columns(variable); i++) {
+            sum += (double)self->numbers[key][i] * (double)self->numbers[key][i];
+        }
+        small |= sqrt(sum) < variable->definition.norm_min ? left & -left : 0;
+    }
+    return small;
+}
+
+/* Takes away what is too old or too small after an update of `count` keys. */
+static void
+expire(sim_rows_t *self, const sim_variable_t *variable, uint32_t count)
+{
+    const sim_definition_t *definition = &variable->definition;
+    if (definition->age_max == 0 && definition->norm_min <= 0) {
+        return;
+    }
+    uint64_t gone = sim_places_expire(&self->places, definition, self->steps, count,
+                                      small_rows(self, variable));
+    self->expired += (uint64_t)__builtin_popcountll(gone);
+    for (; gone; gone &= gone - 1) {
+        forget(self, variable, (uint32_t)__builtin_ctzll(gone));
+    }
 }
 
 void
-sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
-                cadre_assign_mode_t mode, int64_t k)
+sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum)
 {
-    cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
-    const bool sets = mode == CADRE_ASSIGN_SET;
+    self->steps++;
+    add(self, sum, admit(self, variable, sum->keys));
+    expire(self, variable, (uint32_t)__builtin_popcountll(sum->keys));
+}
+
+bool
+sim_rows_refuse(const sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
+{
+    const sim_definition_t *definition = &variable->definition;
+    const uint64_t count = (uint64_t)__builtin_popcountll(keys);
+    uint64_t wanted = (uint64_t)__builtin_popcountll(self->rows);
+    if (definition->rows_max == 0 || definition->when_full != CADRE_TABLE_REFUSE) {
+        return definition->rows_max > 0 && count > definition->rows_max;
+    }
+    const uint64_t held = wanted;
+    for (uint64_t left = keys & ~self->rows; left; left &= left - 1) {
+        wanted += self->seen[__builtin_ctzll(left)] + 1U >= definition->admit_after;
+    }
+    return wanted > held && wanted > definition->rows_max;
+}
+
+/* Assigns to a row. */
+static void
+assign_row(sim_rows_t *self, const sim_variable_t *variable, uint32_t key, cadre_assign_mode_t mode,
+           int64_t k)
+{
+    const uint64_t bit = 1ULL << key;
     sim_row_sum_t sum = {.keys = 0};
-    self->firsts &= sets ? ~keys : UINT64_MAX;
-    for (uint64_t left = sets ? keys : 0; left; left &= left - 1) {
-        const uint32_t key = (uint32_t)__builtin_ctzll(left);
+    if (self->rows & bit) {
+        sim_places_touch(&self->places, key, self->steps);
+    } else if (!create(self, variable, key)) {
+        self->unadmitted++;
+        return;
+    }
+    if (mode == CADRE_ASSIGN_SET) {
+        self->firsts &= ~bit;
         self->n[key] = 0;
         memset(self->numbers[key], 0, sizeof(self->numbers[key]));
     }
-    sim_row_sum_add(&sum, variable, keys, mode == CADRE_ASSIGN_SUB ? -k : k, 1);
-    add(self, &sum, keys);
+    sim_row_sum_add(&sum, variable, bit, mode == CADRE_ASSIGN_SUB ? -k : k, 1);
+    add(self, &sum, bit);
+}
+
+void
+sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, const uint64_t *keys,
+                size_t count, cadre_assign_mode_t mode, int64_t k)
+{
+    cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
+    for (size_t i = 0; i < count; i++) {
+        assign_row(self, variable, sim_table_find(variable, keys[i]), mode, k);
+    }
 }
 
 /* Whether a number is near what it should be: first values are no whole numbers, and bf16 has 8
@@ -343,6 +449,12 @@ sim_table_differs(const sim_variable_t *self, const sim_rows_t *rows, uint64_t o
     if (text[0] == '\0' && figures.unadmitted != rows->unadmitted) {
         snprintf(text, 160, "it has dropped %" PRIu64 " gradients, not %" PRIu64,
                  figures.unadmitted, rows->unadmitted);
+    }
+    if (text[0] == '\0' && (figures.evicted != rows->evicted || figures.expired != rows->expired)) {
+        snprintf(text, 160,
+                 "it has evicted %" PRIu64 " rows, not %" PRIu64 ", and %" PRIu64
+                 " expired, not %" PRIu64,
+                 figures.evicted, rows->evicted, figures.expired, rows->expired);
     }
     if (text[0] == '\0' && held != (uint64_t)__builtin_popcountll(rows->rows)) {
         snprintf(text, 160, "it has %" PRIu64 " rows, not %d", held,

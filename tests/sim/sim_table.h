@@ -17,7 +17,7 @@
 #define CADRE_TESTS_SIM_SIM_TABLE_H
 
 #include "ps/core/table/table.h"
-#include "tests/sim/sim_model.h"
+#include "tests/sim/sim_places.h"
 
 /* The rows of one part; keys that other parts have stay as they began. */
 typedef struct sim_rows {
@@ -27,6 +27,10 @@ typedef struct sim_rows {
     uint64_t rows;          /* keys that have a row: bits */
     uint8_t seen[SIM_KEYS]; /* updates that named a key without one, where that counts */
     uint64_t unadmitted;    /* gradients that were dropped for want of a row */
+    uint32_t steps;         /* updates */
+    uint64_t evicted;       /* rows that made room for others, */
+    uint64_t expired;       /* and that were too old or too small */
+    sim_places_t places;
 } sim_rows_t;
 
 /* The sum of the updates of a step, in their order; zeroed: of none. */
@@ -73,9 +77,12 @@ void sim_row_sum_add(sim_row_sum_t *self, const sim_variable_t *variable, uint64
                      float weight);
 void sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum);
 
-/* An assignment of k, whose mode is one of set, add and sub. */
-void sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys,
-                     cadre_assign_mode_t mode, int64_t k);
+/* Whether an update of these keys needs more rows than there may be. */
+bool sim_rows_refuse(const sim_rows_t *self, const sim_variable_t *variable, uint64_t keys);
+
+/* An assignment of k, whose mode is one of set, add and sub, to keys in their order. */
+void sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, const uint64_t *keys,
+                     size_t count, cadre_assign_mode_t mode, int64_t k);
 
 /* The position of a key among those of all tables; SIM_KEYS for none of them. */
 uint32_t sim_table_find(const sim_variable_t *self, uint64_t key);
