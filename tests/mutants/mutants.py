@@ -559,6 +559,8 @@ TABLES = [
      "ps/core/table/table cadre_table_fork", swap("self->eviction.victim_hand", "0")),
     ("full-and-taken", "an update is taken though the table has no room for its rows",
      "ps/core/table/table check_room", swap("(wanted == 0 ||", "(wanted > 0 ||")),
+    ("sightings-wanted", "a table that begins to count wants the sightings of its checkpoint",
+     "ps/core/table_load load_sightings", without("record->sighting_layers == 0")),
 ]
 
 # --- going back to a checkpoint ---

@@ -12,6 +12,25 @@
 
 /* --- beginning --- */
 
+/* Says how often keys must be seen in the life that a state is of: what was counted in another one
+ * may not count. */
+static void
+set_admission(const sim_check_t *self, sim_state_t *state)
+{
+    uint32_t life = self->life_count - 1;
+    while (life > 0 && self->lives[life].epoch != state->epoch) {
+        life--;
+    }
+    for (uint32_t i = 0; i < SIM_VARIABLES_MAX; i++) {
+        state->admit_after[i] = sim_table_admit_after(self->seed, i, life);
+        for (uint32_t k = 0; state->values[i] && k < state->part_counts[i]; k++) {
+            if (state->values[i][k].rows) { /* a copy has those of now alone */
+                sim_rows_resume(state->values[i][k].rows, state->admit_after[i]);
+            }
+        }
+    }
+}
+
 sim_state_t *
 sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_t *file)
 {
@@ -32,6 +51,7 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->late = 0;
     state->sequence = 0;
     state->checkpoint = begin->checkpoint;
+    set_admission(self, state);
     self->states = cadre_realloc(self->states, self->state_count + 1, sizeof(sim_state_t *));
     self->states[self->state_count++] = state;
     self->restores++;

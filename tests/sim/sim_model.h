@@ -40,11 +40,10 @@ typedef struct {
     /* Lambda: so small that it changes no bit of a gradient, or 0. What is kept and counted for it
      * is what is tried. */
     double delay_compensation;
-    bool too_large;          /* for a shard that is short of memory: nothing uses it */
-    bool is_table;           /* of rows of shape[0] numbers by key (sim_table.h) */
-    const char *initializer; /* of a table; NULL: zeros */
-    uint32_t admit_after;    /* of a table: sightings of a key before it has a row; 0: it has one */
-    uint64_t rows_max;       /* of a table: rows of a part, at most; 0: any number */
+    bool too_large;                 /* for a shard that is short of memory: nothing uses it */
+    bool is_table;                  /* of rows of shape[0] numbers by key (sim_table.h) */
+    const char *initializer;        /* of a table; NULL: zeros */
+    uint64_t rows_max;              /* of a table: rows of a part, at most; 0: any number */
     cadre_table_policy_t when_full; /* what happens then */
     uint32_t age_max;               /* of a table: updates that a row stays without one; 0: any */
     double norm_min;                /* of a table: a row below it goes; 0: none does */

@@ -90,17 +90,6 @@ is_table(const sim_script_t *self, uint32_t number)
            sim_swarm_has(self->check->seed, what, 2);
 }
 
-/* How often keys of a table must be seen before they have rows: in half of the tables it is more
- * than once. */
-static uint32_t
-admit_after(const sim_script_t *self, uint32_t number)
-{
-    char what[32];
-    snprintf(what, sizeof(what), "admission of table %u", number);
-    const uint64_t drawn = sim_swarm_draw(self->check->seed, what, 0, 7);
-    return drawn < 4 ? 0 : (uint32_t)(drawn - 2);
-}
-
 /* Lets rows of a table go, in two of three: those that are old, or small; in one of four there may
  * be too few for all keys, so that others go, or updates are refused. */
 static void
@@ -137,8 +126,7 @@ define_table(const sim_script_t *self, uint32_t number)
         .shape = {is_wide ? SIM_ROW_WIDE : (int64_t)(1 + drawn / 8 % SIM_ROW_MAX)},
         .optimizer = optimizers[drawn & 1],
         .is_table = true,
-        .initializer = initializers[drawn >> 1 & 1],
-        .admit_after = admit_after(self, number)};
+        .initializer = initializers[drawn >> 1 & 1]};
     limit_rows(self, number, &definition);
     return definition;
 }
@@ -228,10 +216,12 @@ name_variable(sim_script_t *self, uint32_t number, char name[16])
 static cadre_variable_t *
 add_table(sim_script_t *self, const sim_definition_t *definition, const char *name)
 {
+    const uint32_t number = core_of(self)->catalogue.variable_count;
     cadre_table_spec_t spec = cadre_table_spec((uint32_t)definition->shape[0]);
     const cadre_optimizer_t optimizer = optimizer_of(definition);
     cadre_variable_t *variable = NULL;
-    spec.admit_after = definition->admit_after;
+    spec.admit_after =
+        sim_table_admit_after(self->check->seed, number, self->check->life_count - 1);
     spec.rows_max = definition->rows_max;
     spec.when_full = definition->rows_max > 0 ? definition->when_full : spec.when_full;
     spec.age_max = definition->age_max;

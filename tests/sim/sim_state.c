@@ -92,7 +92,8 @@ sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part
         self->part_counts[at] = variable->part_count;
         self->values[at] = cadre_calloc(variable->part_count, sizeof(sim_value_t));
         const bool is_table = variable->dim > 0;
-        const sim_rows_t rows = is_table ? sim_rows_first(variable) : (sim_rows_t){.rows = 0};
+        sim_rows_t rows = is_table ? sim_rows_first(variable) : (sim_rows_t){.rows = 0};
+        rows.admit_after = self->admit_after[at];
         for (uint32_t i = 0; i < variable->part_count; i++) {
             begin_history(&self->values[at][i], is_table ? &rows : NULL);
         }

@@ -66,6 +66,7 @@ typedef struct sim_state {
     uint32_t call_capacity;
     sim_value_t *values[SIM_VARIABLES_MAX]; /* [parts of the variable], NULL: at initial values */
     uint32_t part_counts[SIM_VARIABLES_MAX];
+    uint32_t admit_after[SIM_VARIABLES_MAX]; /* of tables, in the life that it is of */
     sim_taken_t *taken;
     size_t taken_count;
     sim_pushed_t *held; /* since the restore */

@@ -8,6 +8,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
+#include "tests/sim/sim_swarm.h"
 
 enum { CANDIDATES = 4096, SPECIAL_KEYS = 8 };
 
@@ -126,6 +127,21 @@ sim_table_list(const sim_variable_t *self, sim_keys_kind_t kind, uint32_t number
     return count;
 }
 
+/* --- admission --- */
+
+uint32_t
+sim_table_admit_after(uint64_t seed, uint32_t number, uint32_t life)
+{
+    char what[48];
+    const bool is_anew = life > 0 && sim_swarm_has(seed, "admission changes", 2);
+    snprintf(what, sizeof(what), "admission of table %u", number);
+    if (is_anew) {
+        snprintf(what, sizeof(what), "admission of table %u in life %u", number, life);
+    }
+    const uint64_t drawn = sim_swarm_draw(seed, what, 0, 7);
+    return drawn < 4 ? 0 : (uint32_t)(drawn - 2);
+}
+
 /* --- values --- */
 
 void
@@ -184,6 +200,15 @@ sim_rows_first(const sim_variable_t *variable)
                kept_columns(variable) * sizeof(float));
     }
     return self;
+}
+
+void
+sim_rows_resume(sim_rows_t *self, uint32_t admit_after)
+{
+    if (self->admit_after == 0 || admit_after == 0) {
+        memset(self->seen, 0, sizeof(self->seen));
+    }
+    self->admit_after = admit_after;
 }
 
 void
@@ -249,7 +274,7 @@ admit(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
     for (uint64_t left = keys & ~self->rows; left; left &= left - 1) {
         const int key = __builtin_ctzll(left);
         self->seen[key] = (uint8_t)(self->seen[key] + (self->seen[key] < UINT8_MAX));
-        admitted |= self->seen[key] >= variable->definition.admit_after ? left & -left : 0;
+        admitted |= self->seen[key] >= self->admit_after ? left & -left : 0;
     }
     for (uint64_t left = admitted; left; left &= left - 1) {
         changed |= create(self, variable, (uint32_t)__builtin_ctzll(left)) ? left & -left : 0;
@@ -322,7 +347,7 @@ sim_rows_refuse(const sim_rows_t *self, const sim_variable_t *variable, uint64_t
     }
     const uint64_t held = wanted;
     for (uint64_t left = keys & ~self->rows; left; left &= left - 1) {
-        wanted += self->seen[__builtin_ctzll(left)] + 1U >= definition->admit_after;
+        wanted += self->seen[__builtin_ctzll(left)] + 1U >= self->admit_after;
     }
     return wanted > held && wanted > definition->rows_max;
 }

@@ -27,6 +27,7 @@ typedef struct sim_rows {
     uint64_t rows;          /* keys that have a row: bits */
     uint8_t seen[SIM_KEYS]; /* updates that named a key without one, where that counts */
     uint64_t unadmitted;    /* gradients that were dropped for want of a row */
+    uint32_t admit_after;   /* updates that name a key before it has a row; 0: it has one */
     uint32_t steps;         /* updates */
     uint64_t evicted;       /* rows that made room for others, */
     uint64_t expired;       /* and that were too old or too small */
@@ -54,6 +55,11 @@ uint64_t sim_keys_of_shard(const uint64_t keys[SIM_KEYS], uint32_t shard, uint32
 /* Fills in what the model has of a table beyond a dense variable. */
 void sim_table_init(sim_variable_t *self, const cadre_variable_t *variable);
 
+/* How often keys of table `number` must be seen before they have rows in a life of the coordinator,
+ * the first of which is 0: in half of the tables more than once. In half of the worlds each life
+ * has a number of its own. */
+uint32_t sim_table_admit_after(uint64_t seed, uint32_t number, uint32_t life);
+
 /* The keys of one part that a pull or update (of step `step` of call `number`) or an assignment
  * (`number`, step 0) names: bits; at least one. */
 uint64_t sim_table_named(const sim_variable_t *self, uint32_t part, sim_keys_kind_t kind,
@@ -70,6 +76,10 @@ cadre_chunk_t *sim_table_numbers(const sim_variable_t *self, const uint64_t *key
 
 /* The rows that a part begins with. */
 sim_rows_t sim_rows_first(const sim_variable_t *variable);
+
+/* A shard goes on with rows of a checkpoint, and counts sightings or does not: those that there
+ * were count on only where both do. */
+void sim_rows_resume(sim_rows_t *self, uint32_t admit_after);
 
 /* Adds an update of strength k to a sum, times `weight`; applies the sum to the keys that have a
  * row, or have been seen often enough to get one. */
