@@ -561,6 +561,15 @@ TABLES = [
      "ps/core/table/table check_room", swap("(wanted == 0 ||", "(wanted > 0 ||")),
     ("sightings-wanted", "a table that begins to count wants the sightings of its checkpoint",
      "ps/core/table_load load_sightings", without("record->sighting_layers == 0")),
+    ("unreadable-is-base", "a checkpoint leaves pages to one that could not be read",
+     "coordinator/core/checkpoint/checkpoint cadre_checkpoint_on_unreadable",
+     drop("self->chain")),
+    ("torn-and-taken", "a table goes on with those pages that could be read",
+     "ps/core/table_load load_same",
+     swap("status = each_page(self, self->load->part, take_page); if (status < 0) { return status; }",
+          "(void)each_page(self, self->load->part, take_page);"),
+     swap("return cadre_table_load_end(self->table);",
+          "(void)cadre_table_load_end(self->table); return 0;")),
 ]
 
 # --- going back to a checkpoint ---

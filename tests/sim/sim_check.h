@@ -193,6 +193,8 @@ typedef struct {
     uint64_t full_steps;    /* updates that were refused because their step held too much */
     uint64_t full_tables;   /* updates that were refused because a table had no room for rows */
     uint64_t rows_gone;     /* of tables, that updates have evicted */
+    uint64_t hopeless;      /* times that shards had no checkpoint to begin with */
+    uint64_t rotten;        /* files with tables that were damaged when a shard opened them */
     uint64_t went_back;     /* times that the job did */
     uint64_t row_updates;   /* parts of tables that updates or steps changed, */
     uint64_t row_steps;     /* of them by steps */

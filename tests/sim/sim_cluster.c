@@ -264,6 +264,13 @@ sim_cluster_turn_coordinator(sim_cluster_t *self)
         return;
     }
     sim_coordinator_turn(self->coordinator);
+    if (self->coordinator->is_at_end) {
+        sim_faults_say(self, "no checkpoint can be read", SIM_COORDINATOR_NODE, 0);
+        self->check.hopeless++;
+        sim_cluster_kill_coordinator(self);
+        sim_faults_restart_coordinator_later(self);
+        return;
+    }
     route(self, SIM_COORDINATOR_NODE, &self->coordinator->core.effects.outbox);
     sim_faults_look(self);
 }

@@ -95,7 +95,7 @@ sim_coordinator_start(sim_coordinator_t *self)
     cadre_sequences_fini(&held);
     cadre_core_init(&self->core, &self->options, self->network->now_ms);
     self->core.checkpoint.on_progress = on_progress;
-    if (sim_swarm_has(self->check->seed, "chains", 2)) {
+    if (sim_swarm_has(self->check->seed, "chains", 2) || sim_is_rotten(self->check->seed)) {
         cadre_checkpoint_chain(&self->core.checkpoint,
                                (uint32_t)sim_swarm_draw(self->check->seed, "full every", 2, 5));
     }
@@ -109,6 +109,7 @@ sim_coordinator_start(sim_coordinator_t *self)
     memset(self->heard_ms, 0, sizeof(self->heard_ms));
     memset(self->lost, 0, sizeof(self->lost));
     self->paused_ms = 0;
+    self->is_at_end = false;
     self->user_cancels = false;
     self->draft = 0;
     self->store_ms = 0;
@@ -398,6 +399,20 @@ doubt_newest(const sim_coordinator_t *self)
         is_sound && newest && newest[0] ? sim_disk_find(self->disk, newest) : NULL;
 }
 
+/* Whether neither of the checkpoints that shards may begin with is whole. */
+static bool
+has_nothing_whole(const sim_coordinator_t *self)
+{
+    bool found = false;
+    for (size_t i = 0; i < CADRE_COUNT_OF(self->core.recovery.points.at); i++) {
+        const char *path = self->core.recovery.points.at[i].path;
+        const sim_checkpoint_t *checkpoint =
+            path && path[0] ? sim_disk_find(self->disk, path) : NULL;
+        found = found || (path && !(checkpoint && checkpoint->damaged));
+    }
+    return !found;
+}
+
 void
 sim_coordinator_turn(sim_coordinator_t *self)
 {
@@ -426,6 +441,9 @@ sim_coordinator_turn(sim_coordinator_t *self)
     if (self->core.fatal && self->check->refused_steps > 0 &&
         strstr(self->core.fatal_text, SIM_REFUSED_STEP)) {
         self->check->is_fatal = true;
+    } else if (self->core.fatal && strstr(self->core.fatal_text, "is damaged") &&
+               has_nothing_whole(self)) {
+        self->is_at_end = true;
     } else if (self->core.fatal) {
         sim_check_fail(self->check, "the job cannot go on: %s", self->core.fatal_text);
     }

@@ -8,6 +8,13 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "tests/sim/sim_swarm.h"
+
+bool
+sim_is_rotten(uint64_t seed)
+{
+    return sim_swarm_has(seed, "rotten", 5);
+}
 
 static void
 remove_file(sim_file_t *file)
@@ -93,6 +100,7 @@ sim_disk_draft(sim_disk_t *self, uint64_t id)
     sim_disk_clean(self);
     sim_checkpoint_t *draft = cadre_calloc(1, sizeof(*draft));
     draft->id = id;
+    draft->number = self->made + 1;
     snprintf(draft->path, sizeof(draft->path), "draft-%" PRIu64, ++self->made);
     self->checkpoints =
         cadre_realloc(self->checkpoints, self->count + 1, sizeof(*self->checkpoints));
@@ -242,11 +250,11 @@ find_pages(const sim_file_t *file, const char *name)
 }
 
 /* The checkpoint with this id that has files; NULL when there is none. */
-static const sim_checkpoint_t *
+static sim_checkpoint_t *
 find_id(const sim_disk_t *self, uint64_t id)
 {
     for (size_t i = self->count; i > 0; i--) {
-        const sim_checkpoint_t *checkpoint = self->checkpoints[i - 1];
+        sim_checkpoint_t *checkpoint = self->checkpoints[i - 1];
         if (checkpoint->id == id && checkpoint->manifest && !checkpoint->removed) {
             return checkpoint;
         }
@@ -310,9 +318,28 @@ check_pages(const sim_disk_t *self, const sim_checkpoint_t *draft, uint32_t shar
     cadre_chunk_pool_destroy(&pool);
 }
 
+/* Whether pages of a shard's file stand in one that is damaged. No checkpoint that was begun after
+ * a shard had found that out may leave any there. */
+static bool
+inherits(const sim_disk_t *self, const sim_checkpoint_t *draft, uint32_t shard)
+{
+    bool found = false;
+    for (size_t i = 0; i < draft->files[shard].table_count; i++) {
+        const uint64_t id = draft->files[shard].tables[i].record.base;
+        const sim_checkpoint_t *base = id > 0 ? find_id(self, id) : NULL;
+        found = found || (base && base->damaged >> shard & 1);
+        if (base && base->found > 0 && base->found < draft->number) {
+            sim_check_fail(self->check,
+                           "I5: checkpoint %" PRIu64 " leaves pages to checkpoint %" PRIu64
+                           ", which could not be read",
+                           draft->id, id);
+        }
+    }
+    return found;
+}
+
 static void
-check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
-               const cadre_manifest_t *manifest)
+check_manifest(const sim_disk_t *self, sim_checkpoint_t *draft, const cadre_manifest_t *manifest)
 {
     for (uint32_t i = 0; i < manifest->shard_count; i++) {
         const sim_file_t *file = &draft->files[i];
@@ -321,7 +348,8 @@ check_manifest(const sim_disk_t *self, const sim_checkpoint_t *draft,
                            draft->id, i);
         }
         sim_check_commit(self->check, file->state, manifest->id, &manifest->shards[i].state);
-        for (size_t k = 0; k < file->table_count; k++) {
+        draft->damaged |= inherits(self, draft, i) ? 1U << i : 0;
+        for (size_t k = 0; !(draft->damaged >> i & 1) && k < file->table_count; k++) {
             check_pages(self, draft, i, &file->tables[k]);
         }
     }
@@ -383,6 +411,53 @@ sim_disk_commit(sim_disk_t *self, uint64_t id, cadre_manifest_t **manifest_p, co
 
 /* --- reading --- */
 
+/* A shard finds the file of shard `shard` damaged. */
+static int
+find_damage(const sim_loader_t *self, const char *path, uint32_t shard)
+{
+    sim_checkpoint_t *checkpoint = sim_disk_find(self->disk, path);
+    checkpoint->found = checkpoint->found > 0 ? checkpoint->found : self->disk->made;
+    return cadre_fail(CADRE_ECORRUPT, "the file of shard %u is damaged", shard);
+}
+
+/* The base to which a file leaves pages of tables; NULL when there is none. */
+static sim_checkpoint_t *
+base_of(const sim_disk_t *self, const sim_file_t *file)
+{
+    sim_checkpoint_t *base = NULL;
+    for (size_t i = 0; i < file->table_count; i++) {
+        const uint64_t id = file->tables[i].record.base;
+        base = base || id == 0 ? base : find_id(self, id);
+    }
+    return base;
+}
+
+/* The file of a shard is damaged from now on, sometimes, or its base with it, which is not there
+ * for it any more: only the newest that has tables, since no other has left pages to it. */
+static void
+rot(const sim_loader_t *self, uint32_t shard)
+{
+    char what[64];
+    sim_checkpoint_t *checkpoint = sim_disk_find(self->disk, self->path);
+    if (checkpoint != self->disk->doubtful || checkpoint->damaged ||
+        checkpoint->files[shard].table_count == 0) {
+        return;
+    }
+    snprintf(what, sizeof(what), "rot of checkpoint %" PRIu64 ", %u", checkpoint->number,
+             ++checkpoint->opened);
+    const uint64_t drawn = sim_swarm_draw(self->disk->check->seed, what, 0, 9999);
+    if (drawn < *self->rots) {
+        sim_checkpoint_t *base = base_of(self->disk, &checkpoint->files[shard]);
+        checkpoint->damaged = 1U << shard;
+        checkpoint->tears = (uint32_t)(drawn / 4 % 8);
+        self->disk->check->rotten++;
+        if (base && drawn % 4 == 0) {
+            base->damaged |= 1U << shard;
+            base->tears = checkpoint->tears;
+        }
+    }
+}
+
 static int
 fail_sometimes(const sim_loader_t *self, const sim_checkpoint_t *checkpoint)
 {
@@ -412,6 +487,7 @@ loader_open(void *context, const char *path, uint32_t index, cadre_shard_state_t
     snprintf(self->path, sizeof(self->path), "%s", path);
     int status = find_open(self, false, &checkpoint);
     if (status == 0) {
+        rot(self, index);
         *state = checkpoint->manifest->shards[index].state;
     }
     return status;
@@ -509,8 +585,9 @@ loader_read(void *context, const cadre_checkpoint_range_t *range, void *out,
                 continue;
             }
             int64_t here = copy_part(part, slot, range, out);
-            if (here > 0 && checkpoint->damaged >> i & 1) {
-                return cadre_fail(CADRE_ECORRUPT, "the file of shard %u is damaged", i);
+            const bool is_torn = checkpoint->damaged >> i & 1;
+            if (here > 0 && is_torn && !(checkpoint->tears & SIM_TEAR_DENSE)) {
+                return find_damage(context, checkpoint->path, i);
             }
             found = true;
             copied += here;
@@ -538,12 +615,30 @@ loader_table(void *context, const char *variable, uint32_t part, const cadre_giv
     if (status < 0) {
         return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
     }
+    if (checkpoint->damaged >> part & 1 && !(checkpoint->tears & SIM_TEAR_DESCRIBED)) {
+        return find_damage(context, checkpoint->path, part);
+    }
     const sim_pages_t *pages = find_pages(&checkpoint->files[part], variable);
     if (!pages) {
         return cadre_fail(CADRE_ENOTFOUND, "%s has no part %u", variable, part);
     }
     *record = pages->record;
     return 0;
+}
+
+/* Whoever visits the pages of a damaged file sees some of them at most. */
+typedef struct {
+    int (*visit)(void *visitor, const cadre_table_page_t *page);
+    void *visitor;
+    uint64_t left;
+} torn_t;
+
+static int
+visit_torn(void *context, const cadre_table_page_t *page)
+{
+    torn_t *self = context;
+    return self->left-- > 0 ? self->visit(self->visitor, page)
+                            : cadre_fail(CADRE_ECORRUPT, "a page is damaged");
 }
 
 static int
@@ -556,6 +651,12 @@ loader_pages(void *context, const char *variable, uint32_t part, const cadre_giv
     int status = find_open(self, false, &checkpoint);
     if (status < 0) {
         return status == CADRE_ENOTFOUND ? CADRE_EIO : status;
+    }
+    if (checkpoint->damaged >> part & 1) {
+        torn_t torn = {visit, visitor, checkpoint->tears & SIM_TEAR_PAGE ? 1 : 0};
+        status = visit_pages(self->disk, checkpoint, part, variable, visit_torn, &torn);
+        return status < 0 && status != CADRE_ECORRUPT ? status
+                                                      : find_damage(self, checkpoint->path, part);
     }
     return visit_pages(self->disk, checkpoint, part, variable, visit, visitor);
 }

@@ -27,14 +27,26 @@ typedef struct {
     uint64_t hash; /* of its own, not of its content */
 } sim_file_t;
 
+/* What can be read of a damaged file with tables. */
+typedef enum {
+    SIM_TEAR_DENSE = 1,    /* parts of dense variables */
+    SIM_TEAR_PAGE = 2,     /* one page of each table */
+    SIM_TEAR_DESCRIBED = 4 /* what its tables are */
+} sim_tear_t;
+
 typedef struct {
     uint64_t id;
     char path[32];
     cadre_manifest_t *manifest; /* NULL: a draft */
     uint32_t holds;             /* variables of which its files have parts: bits id - 1 */
-    uint32_t damaged;           /* bits of the shards whose file is; the one before is sound */
-    bool unreadable;            /* not one of its files can be read, nor its manifest */
-    bool removed;               /* only who had opened it knows its manifest still */
+    uint32_t damaged;           /* bits of the shards whose file is, or a base of it; the one before
+                                   is sound, unless that is this base */
+    uint32_t tears;             /* how a file with tables is damaged: sim_tear_t */
+    uint64_t number;            /* of its draft */
+    uint64_t found;  /* drafts that there were when a shard found damage in it; 0: none */
+    uint32_t opened; /* times that a shard has opened it */
+    bool unreadable; /* not one of its files can be read, nor its manifest */
+    bool removed;    /* only who had opened it knows its manifest still */
     sim_file_t files[SIM_SHARDS_MAX];
 } sim_checkpoint_t;
 
@@ -55,8 +67,13 @@ typedef struct {
     sim_disk_t *disk;
     cadre_random_t *random;
     const uint32_t *fails; /* chance that a read of a doubtful one fails, in 10,000 */
+    const uint32_t *rots;  /* and that a file with tables is damaged from then on */
     char path[32];         /* of the one that is open; "" for none */
 } sim_loader_t;
+
+/* Whether files with tables may turn out to be damaged in this world: in one of five, which has
+ * tables and many checkpoints. */
+bool sim_is_rotten(uint64_t seed);
 
 void sim_disk_fini(sim_disk_t *self);
 

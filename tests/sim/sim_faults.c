@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/base/memory.h"
 #include "tests/sim/sim_run.h"
@@ -17,6 +18,7 @@ enum {
     WATCHED_WORKERS = 10000, /* and a node */
     LOSES_PS = 1,            /* whether the core can do without */
     LOSES_COORDINATOR = 1,
+    ROTTEN_KILLS = 4, /* times as many ps die where files may be damaged */
 };
 
 typedef enum {
@@ -105,6 +107,9 @@ weight_of(const sim_cluster_t *self, size_t fault)
     uint32_t usual = table[fault].weight;
     if (!may_happen(self, fault)) {
         return 0;
+    }
+    if (sim_is_rotten(self->seed) && strcmp(table[fault].name, "kill_ps") == 0) {
+        return usual * ROTTEN_KILLS;
     }
     return self->network.now_ms > self->faults_end_ms
                ? usual
@@ -332,6 +337,11 @@ sim_faults_init(sim_cluster_t *self)
     self->same_addresses = sim_faults_draw(self, 0, 1);
     self->loses_ps = LOSES_PS && sim_faults_draw(self, 0, 9) > 0;
     self->loses_coordinator = LOSES_COORDINATOR && sim_faults_draw(self, 0, 2) == 0;
+    if (sim_is_rotten(self->seed) && !self->quiet) { /* checkpoints that are made and read */
+        self->loses_ps = true;
+        self->loses_coordinator = false;
+        self->fault_every_ms = 2000;
+    }
     self->calm = false;
     if (self->fault_every_ms > 0) {
         sim_network_at(&self->network, self->fault_every_ms, SIM_FAULT, SIM_COORDINATOR_NODE, 0);
@@ -349,6 +359,7 @@ sim_faults_end(sim_cluster_t *self)
     self->trap.when = 0;
     sim_cluster_kill_deposed(self);
     sim_network_calm(&self->network);
+    self->shard_plan.rots = 0;
     self->shard_plan.write_fails = 0; /* where nothing new begins before a checkpoint */
     self->coordinator->store_fails = 0;
     self->coordinator->slow_store = false;

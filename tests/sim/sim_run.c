@@ -69,6 +69,7 @@ static void
 swarm_coordinator(sim_cluster_t *self)
 {
     static const uint32_t chances[] = {0, 0, 0, 300, 1000, 5000};
+    static const uint32_t often[] = {3000, 6000, 9000};
     static const cadre_recovery_t recoveries[] = {CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
                                                   CADRE_RECOVERY_REPLAY,   CADRE_RECOVERY_REPLAY,
                                                   CADRE_RECOVERY_ROLLBACK, CADRE_RECOVERY_ROLLBACK,
@@ -77,6 +78,12 @@ swarm_coordinator(sim_cluster_t *self)
     self->shard_plan.write_fails = chances[sim_swarm_draw(self->seed, "write fails", 0, last)];
     self->shard_plan.read_fails = chances[sim_swarm_draw(self->seed, "read fails", 0, last)];
     self->coordinator->store_fails = chances[sim_swarm_draw(self->seed, "store fails", 0, last)];
+    if (sim_is_rotten(self->seed)) {
+        self->shard_plan.rots = often[sim_swarm_draw(self->seed, "rots", 0, 2)];
+        self->shard_plan.write_fails = 0;
+        self->coordinator->store_fails = 0;
+        self->disk.keep = 3;
+    }
     self->coordinator->options.recovery =
         recoveries[sim_swarm_draw(self->seed, "recovery", 0, CADRE_COUNT_OF(recoveries) - 1)];
     cadre_core_options_t *options = &self->coordinator->options;
@@ -229,6 +236,11 @@ make_script(sim_cluster_t *self)
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     bool by_steps = plan->checkpoints && sim_swarm_has(self->seed, "checkpoints by steps", 3);
     plan->every_steps = by_steps ? sim_swarm_draw(self->seed, "steps", 1, 200) : 0;
+    if (sim_is_rotten(self->seed)) {
+        plan->checkpoints = true;
+        plan->every_ms = sim_swarm_draw(self->seed, "checkpoints that rot", 100, 800);
+        plan->variables = plan->variables < 3 ? 3 : plan->variables;
+    }
     plan->dataset = draw(self, 0, 2) == 0;
     plan->rows_in_memory = sim_swarm_has(self->seed, "rows in memory", 2);
     plan->resources = draw(self, 0, 1) == 0;
@@ -240,7 +252,8 @@ make_script(sim_cluster_t *self)
     draw_step_bytes(self);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     plan->bad_values = chances[sim_swarm_draw(self->seed, "bad values", 0, 3)];
-    bool is_short = !plan->big && sim_swarm_has(self->seed, "short of memory", 4);
+    bool is_short =
+        !plan->big && !sim_is_rotten(self->seed) && sim_swarm_has(self->seed, "short of memory", 4);
     self->check.short_shard =
         is_short ? (uint32_t)sim_swarm_draw(self->seed, "short shard", 0, self->shard_count - 1)
                  : SIM_NEVER;
@@ -498,6 +511,8 @@ summarize(const sim_cluster_t *self)
                            .full_steps = self->check.full_steps,
                            .full_tables = self->check.full_tables,
                            .rows_gone = self->check.rows_gone,
+                           .hopeless = self->check.hopeless,
+                           .rotten = self->check.rotten,
                            .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
                            .row_steps = self->check.row_steps,

@@ -44,6 +44,8 @@ typedef struct {
     uint64_t full_steps;  /* updates that their step had no room for */
     uint64_t full_tables; /* updates that a table had no room for */
     uint64_t rows_gone;   /* of tables, evicted by updates */
+    uint64_t hopeless;    /* times that the job ended since no checkpoint could be read */
+    uint64_t rotten;      /* files of tables that were damaged when they were needed */
     uint64_t went_back;   /* times that the job went back to a checkpoint */
     uint64_t row_updates; /* parts of tables that updates or steps changed, */
     uint64_t row_steps;   /* of them by steps */

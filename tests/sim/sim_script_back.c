@@ -95,9 +95,12 @@ begin_when_calm(sim_script_t *self)
 {
     const char *what = NULL;
     cadre_core_t *core = core_of(self);
-    const int status = cadre_restoration_check(&core->restoration, &what);
+    int status = cadre_restoration_check(&core->restoration, &what);
     if (status == CADRE_EAGAIN && self->network->now_ms < self->patience_ms) {
         return false;
+    }
+    if (status == 0 && find_spared(self)->damaged) {
+        status = cadre_fail(CADRE_ECORRUPT, "it was damaged since"); /* as its reader says */
     }
     if (status == 0) {
         begin(self, find_spared(self));

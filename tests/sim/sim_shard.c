@@ -15,8 +15,10 @@ sim_shard_start(sim_shard_t *self)
     cadre_ps_options_t options = {
         .session = {.task = self->task, .build = "sim", .host = "sim", .process = self->node},
         .address = "inproc://ps"};
-    self->loader = (sim_loader_t){
-        .disk = self->disk, .random = self->random, .fails = &self->plan->read_fails};
+    self->loader = (sim_loader_t){.disk = self->disk,
+                                  .random = self->random,
+                                  .fails = &self->plan->read_fails,
+                                  .rots = &self->plan->rots};
     cadre_shard_options_t shard_options = {.incarnation = self->task.incarnation,
                                            .size_bytes_max = SIZE_MAX,
                                            .intake_bytes = self->plan->intake_bytes,

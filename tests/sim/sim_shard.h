@@ -20,6 +20,7 @@
 typedef struct {
     uint32_t write_fails; /* chance that a snapshot cannot be written, in 10,000 */
     uint32_t read_fails;  /* chance of each look into a checkpoint */
+    uint32_t rots;        /* that a file with tables is damaged when it is opened */
     uint32_t write_ms_max;
     uint64_t intake_bytes; /* budget of updates that come, and the smallest window; 0: usual ones */
     size_t window;
