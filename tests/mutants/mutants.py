@@ -583,5 +583,26 @@ BACK = [
      swap("uint32_t shard = 0;", "uint32_t shard = self->links.options->ps_count > 1;")),
 ]
 
+# --- clients ---
+
+CLIENTS = [
+    ("client-scheduled-again", "a SCHEDULE that is repeated is carried out again",
+     "coordinator/core/clients on_schedule", swap("cadre_client_closures_find(&client->closures, message->request)", "NULL")),
+    ("client-for-ever", "a client that went without a word stays attached",
+     "coordinator/core/clients find_expired", swap("end_ms <=", "end_ms + UINT32_MAX <=")),
+    ("client-waits-on", "what a client has scheduled waits for workers when it has gone",
+     "coordinator/core/clients cadre_client_closures_cancel",
+     drop("cadre_closure_queue_cancel_group")),
+    ("client-unanswered", "a client is told that a request is under way which was lost",
+     "coordinator/core/clients send_attached", swap("if (!is_under_way(client, awaited->items[i]))",
+                                                    "if (client->reads > awaited->count + 99)")),
+    ("client-settles-early", "a client says that it has answers for which it waits",
+     "coordinator/client/attachment settled",
+     swap("if (request->is_schedule)", "if (request->is_schedule && request->ended)")),
+    ("client-reads-another", "a client reads the partition before the one that it asks for",
+     "coordinator/core/clients on_read",
+     swap("variable->id, read->partition, 0", "variable->id, read->partition / 2, 0")),
+]
+
 MUTANTS = (PS + WORKER + CLOSURES + RECOVERY + CHECKPOINTS + WIRE + VALUES + ADMISSION + DROPS +
-           TABLES + BACK)
+           TABLES + BACK + CLIENTS)

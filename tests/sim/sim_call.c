@@ -153,3 +153,25 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
     }
     return closure;
 }
+
+sim_call_t *
+sim_call_new_of_client(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
+                       uint64_t client)
+{
+    const uint32_t lasting = plan->drops > 0 ? 1 : UINT32_MAX;
+    sim_call_t *call = sim_check_add_call(check);
+    draw_record(random, plan, check, call);
+    call->client = client;
+    call->group = SIM_GROUP_OF_CLIENT;
+    call->priority = CADRE_PRIORITY_NORMAL;
+    call->tag = CADRE_TAG_NONE;
+    call->reads_batch = false;
+    call->resources = 0;
+    call->wants_results = true; /* a client's does, always */
+    call->deadline_ms = call->index % 5 == 3 ? 1000 + 250 * (call->index % 16) : 0;
+    call->pulls &= lasting;
+    for (uint32_t i = 0; i < call->steps; i++) {
+        call->pushes[i] &= lasting;
+    }
+    return call;
+}

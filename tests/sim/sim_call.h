@@ -14,4 +14,8 @@ enum { SIM_FUNCTIONS = 3 };
 cadre_closure_t *sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
                               const cadre_core_t *core);
 
+/* A record of what a client will ask for, of variables that are there for good. */
+sim_call_t *sim_call_new_of_client(cadre_random_t *random, const sim_plan_t *plan,
+                                   sim_check_t *check, uint64_t client);
+
 #endif

@@ -91,16 +91,33 @@ lose_assignments(sim_check_t *self, sim_state_t *const *files)
     }
 }
 
+/* Whether a checkpoint has a call that has finished: one of the program by its number; one of a
+ * client, which has none, by its updates. */
+static bool
+is_held(const sim_check_t *self, const sim_call_t *call, const cadre_sequences_t *held,
+        sim_state_t *const *files)
+{
+    const uint64_t sequence = (uint64_t)call->index + 1;
+    bool found = cadre_sequences_next(held, sequence) != sequence;
+    bool pushes = false;
+    for (uint32_t step = 0; call->client > 0 && step < call->steps; step++) {
+        pushes = pushes || call->pushes[step] != 0;
+        for (uint32_t i = 0; i < self->shard_count; i++) {
+            found = found || (files[i] && sim_state_stamp(files[i], call->index, step) > 0);
+        }
+    }
+    return found || (call->client > 0 && !pushes);
+}
+
 /* Of the calls that have finished those are undone that a checkpoint lacks; it may have some that
  * were undone before. */
 static void
-undo(sim_check_t *self, const cadre_sequences_t *held)
+undo(sim_check_t *self, const cadre_sequences_t *held, sim_state_t *const *files)
 {
     for (uint32_t i = 0; i < self->call_count; i++) {
         sim_call_t *call = self->calls[i];
-        const uint64_t sequence = (uint64_t)i + 1;
-        call->undone = !call->lost && call->ended && call->status == 0 &&
-                       cadre_sequences_next(held, sequence) == sequence;
+        call->undone =
+            !call->lost && call->ended && call->status == 0 && !is_held(self, call, held, files);
     }
 }
 
@@ -108,7 +125,7 @@ void
 sim_check_go_back(sim_check_t *self, const cadre_sequences_t *held, sim_state_t *const *files)
 {
     lose_assignments(self, files);
-    undo(self, held);
+    undo(self, held, files);
     sim_check_life(self)->missing += sim_check_missing(self, files);
     self->went_back++;
 }
@@ -123,9 +140,11 @@ sim_check_begin_life(sim_check_t *self, uint64_t epoch, uint64_t cut, const cadr
         sim_call_t *call = self->calls[i];
         bool is_kept = !call->lost && call->id > 0 && call->id < cut;
         call->lost = !is_kept;
+        call->redone =
+            call->redone || (call->lost && call->client > 0); /* no client does it again */
         kept += is_kept;
     }
-    undo(self, held);
+    undo(self, held, files);
     self->redo = 0;
     self->is_deposed = false;
     if (self->life_count == SIM_LIVES_MAX) {
@@ -261,6 +280,7 @@ sim_check_read_begins(sim_check_t *self, uint32_t variable, uint64_t request)
     self->read.begun_event = *self->events;
     self->read.request = request;
     self->read.count = 0;
+    self->read.is_beside = false;
 }
 
 /* Whether a shard has told, since the read began, that a key of a table has this row. */
@@ -482,6 +502,24 @@ sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
 }
 
 void
+sim_check_part_read(sim_check_t *self, uint64_t epoch, const sim_pulled_t *read)
+{
+    int64_t was = 0;
+    const int64_t n =
+        sim_check_chunks(self, read->variable, read->part, read->chunks, read->chunk_count);
+    for (uint32_t i = self->state_count; i > 0; i--) {
+        sim_state_t *state = self->states[i - 1];
+        if (state->shard == read->variable->parts[read->part].shard && state->epoch == epoch &&
+            sim_value_at(sim_state_value(state, read->variable, read->part), read->version, &was) &&
+            was == n) {
+            return;
+        }
+    }
+    sim_check_fail(self, "I4: a client reads n = %" PRId64 " of %s part %u as version %" PRIu64, n,
+                   read->variable->name, read->part, read->version);
+}
+
+void
 sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation, const sim_pulled_t *kept)
 {
     const sim_variable_t *variable = kept->variable;
@@ -605,7 +643,7 @@ may_cancel(const sim_check_t *self, const sim_call_t *call)
 {
     const sim_group_t *group = &self->groups[call->group];
     bool has_failed = group->closures->error < 0 && call->group < SIM_GROUP_GOES_ON;
-    return self->cancels_all || group->is_cancelled || has_failed;
+    return self->cancels_all || group->is_cancelled || has_failed || call->client > 0;
 }
 
 /* Whether a call that has ended badly is a failure of its group: it failed, or takes a result of
@@ -692,7 +730,7 @@ sim_check_ended(sim_check_t *self, sim_call_t *call, const cadre_results_t *end)
             sim_check_pushed(self, call, step);
         }
         check_results(self, call, end);
-    } else if (is_failure(self, call, end->status)) {
+    } else if (call->client == 0 && is_failure(self, call, end->status)) {
         note_error(self, &self->groups[call->group], end->status, end->text);
     }
 }
@@ -705,7 +743,8 @@ sim_check_given_up(sim_check_t *self, uint64_t id, int status)
         sim_check_fail(self, "closure %" PRIu64 " is given up and had not finished", id);
     }
     call->given_up = true;
-    note_error(self, &self->groups[call->group], status, "while it ran again");
+    note_error(self, &self->groups[call->client > 0 ? 0 : call->group], status,
+               "while it ran again");
 }
 
 /* Returns whether what was raised is this error, whose text it begins with. */

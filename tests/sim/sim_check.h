@@ -94,10 +94,11 @@ typedef struct cadre_future {
     bool ended;
     uint64_t ended_event;
     int status;
-    bool given_up; /* it had finished, and could not be run again for a shard that was restored */
-    bool undone;   /* it had finished, and the job went back to a checkpoint that lacks it */
-    bool lost;     /* with a life of the coordinator */
-    bool redone;   /* and there is another call for it */
+    bool given_up;   /* it had finished, and could not be run again for a shard that was restored */
+    bool undone;     /* it had finished, and the job went back to a checkpoint that lacks it */
+    uint64_t client; /* incarnation of the client that schedules it; 0: the program does */
+    bool lost;       /* with a life of the coordinator */
+    bool redone;     /* and there is another call for it */
 } sim_call_t;
 
 typedef struct {
@@ -139,6 +140,8 @@ typedef struct {
     int64_t *told;
     sim_rows_t *rows; /* of a table */
     size_t count;
+    bool is_beside; /* a client reads the variable, too: what it is told may be of a shard that is
+                       not complete */
 } sim_read_t;
 
 /* Calls that fail, and are cancelled, apart from others; the first are those without a group. From
@@ -289,6 +292,9 @@ void sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_mess
 
 /* (I4) What a worker has in a session, its shard had as that version. */
 void sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled);
+
+/* (I4) The part that a client has read is what its shard had in the session as that version. */
+void sim_check_part_read(sim_check_t *self, uint64_t epoch, const sim_pulled_t *read);
 
 /* (I4) What a worker keeps as a version of one generation, its shard had as that version then. */
 void sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation,

@@ -641,7 +641,9 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     if (!ours) {
         return;
     }
-    sim_check_complete(self, state, read->begun_event);
+    if (!read->is_beside) {
+        sim_check_complete(self, state, read->begun_event);
+    }
     read->parts = cadre_realloc(read->parts, read->count + 1, sizeof(*read->parts));
     read->told = cadre_realloc(read->told, read->count + 1, sizeof(*read->told));
     read->rows = cadre_realloc(read->rows, read->count + 1, sizeof(*read->rows));

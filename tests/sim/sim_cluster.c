@@ -25,12 +25,23 @@ sim_cluster_shard_of(sim_cluster_t *self, uint32_t node)
     return is_shard ? &self->shards[self->nodes[node].task] : NULL;
 }
 
+sim_client_t *
+sim_cluster_client_of(sim_cluster_t *self, uint32_t node)
+{
+    bool is_client = node != SIM_COORDINATOR_NODE && self->nodes[node].role == CADRE_ROLE_CLIENT;
+    return is_client ? &self->clients[self->nodes[node].task] : NULL;
+}
+
 static cadre_task_t
 task_of_node(sim_cluster_t *self, uint32_t node)
 {
     const sim_worker_t *worker = sim_cluster_worker_of(self, node);
     const sim_shard_t *shard = sim_cluster_shard_of(self, node);
     bool is_deposed = self->deposed && node == self->deposed_node;
+    const sim_client_t *client = sim_cluster_client_of(self, node);
+    if (client) {
+        return client->task;
+    }
     const sim_coordinator_t *coordinator = is_deposed ? self->deposed : self->coordinator;
     return worker ? worker->task : shard ? shard->task : coordinator->task;
 }
@@ -200,6 +211,24 @@ receiver_of(sim_cluster_t *self, const sim_event_t *event)
     return next ? next->node : event->node;
 }
 
+/* A message for the coordinator; takes it. */
+static void
+receive(sim_cluster_t *self, const cadre_task_t *sender, cadre_message_t *message)
+{
+    const uint64_t request = message->request;
+    const sim_call_t *call =
+        message->type == CADRE_MESSAGE_SCHEDULE ? sim_client_call_of(self, message) : NULL;
+    if (message->type == CADRE_MESSAGE_READ &&
+        message->read.variable == self->check.read.variable + 1U) {
+        self->check.read.is_beside = true;
+    }
+    cadre_core_receive(&self->coordinator->core, sender, message, self->network.now_ms);
+    if (call) {
+        sim_client_scheduled(self, sender, request, call);
+    }
+    sim_coordinator_take_ended(self->coordinator);
+}
+
 static void
 on_message(sim_cluster_t *self, sim_event_t *event)
 {
@@ -218,9 +247,7 @@ on_message(sim_cluster_t *self, sim_event_t *event)
     } else if (shard) {
         sim_shard_receive(shard, plane, &event->sender, &message);
     } else {
-        cadre_core_receive(&self->coordinator->core, &event->sender, &message,
-                           self->network.now_ms);
-        sim_coordinator_take_ended(self->coordinator);
+        receive(self, &event->sender, &message);
     }
 }
 
@@ -350,6 +377,30 @@ on_deposed_event(sim_cluster_t *self, sim_event_t *event)
     route(self, self->deposed_node, &deposed->core.effects.outbox);
 }
 
+static void
+on_client_event(sim_cluster_t *self, sim_client_t *client, sim_event_t *event)
+{
+    if (!client->alive) {
+        cadre_outbox_entry_fini(&event->entry);
+        return;
+    }
+    if (client->paused_ms > self->network.now_ms) {
+        sim_network_postpone(&self->network, event, client->paused_ms);
+        return;
+    }
+    if (event->kind == SIM_MESSAGE) {
+        cadre_message_t message = {0};
+        decode(self, event, &message);
+        cadre_outbox_entry_fini(&event->entry);
+        sim_client_receive(client, &message);
+    }
+    sim_client_turn(client);
+    route(self, client->node, &client->outbox);
+    if (!client->alive) {
+        sim_client_stop(client);
+    }
+}
+
 /* A ROUTER that sends to a peer whose connection is closed says so. */
 static void
 tell_unreachable(sim_cluster_t *self, const sim_event_t *event)
@@ -367,6 +418,14 @@ sim_cluster_event(sim_cluster_t *self, sim_event_t *event)
     if (event->node != SIM_COORDINATOR_NODE &&
         self->nodes[event->node].role == CADRE_ROLE_COORDINATOR) {
         on_deposed_event(self, event);
+        return;
+    }
+    if (event->kind == SIM_CLIENT) {
+        sim_cluster_start_client(self);
+        return;
+    }
+    if (sim_cluster_client_of(self, event->node)) {
+        on_client_event(self, sim_cluster_client_of(self, event->node), event);
         return;
     }
     if (event->kind == SIM_FAULT) {

@@ -11,6 +11,7 @@
 #ifndef CADRE_TESTS_SIM_SIM_CLUSTER_H
 #define CADRE_TESTS_SIM_SIM_CLUSTER_H
 
+#include "tests/sim/sim_client.h"
 #include "tests/sim/sim_coordinator.h"
 #include "tests/sim/sim_script.h"
 #include "tests/sim/sim_shard.h"
@@ -23,6 +24,7 @@ enum {
     SIM_WORKER_TASKS_MAX = SIM_NODES_MAX - 1 - SIM_PS_TASKS_MAX,
     SIM_PS_ENOUGH = 48, /* incarnations beyond those of the places: then the faults end */
     SIM_WORKERS_ENOUGH = 100,
+    SIM_CLIENTS_MAX = 16,
 };
 
 /* Where a task lives. */
@@ -76,6 +78,8 @@ typedef struct sim_cluster {
     uint32_t place_count;
     sim_place_t places[SIM_PLACES_MAX]; /* those of the ps first */
     sim_script_t script;
+    uint32_t client_count; /* there ever were */
+    sim_client_t clients[SIM_CLIENTS_MAX];
 
     uint64_t lease_ms;
     uint64_t fault_every_ms; /* on average; 0: none */
@@ -108,6 +112,12 @@ void sim_cluster_turn_coordinator(sim_cluster_t *self);
 /* The ps or worker that is a node, dead or alive; NULL when it is none. */
 sim_worker_t *sim_cluster_worker_of(sim_cluster_t *self, uint32_t node);
 sim_shard_t *sim_cluster_shard_of(sim_cluster_t *self, uint32_t node);
+
+/* The client that is a node; NULL when it is none. */
+sim_client_t *sim_cluster_client_of(sim_cluster_t *self, uint32_t node);
+
+/* Starts one more client, as long as there is room and faults go on; another one later. */
+void sim_cluster_start_client(sim_cluster_t *self);
 
 /* The node that was or is this task. */
 uint32_t sim_cluster_node_of(sim_cluster_t *self, const cadre_task_t *task);

@@ -5,10 +5,12 @@
 #include "common/base/assert.h"
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
+#include "tests/sim/sim_swarm.h"
 
 enum {
     REFUSED_REST_MS = 500, /* after the first refusal, then twice as long each time, up to */
     REFUSED_REST_MS_MAX = 10000,
+    CLIENT_REST_MS = 8000, /* between the beginnings of two clients, at most */
 };
 
 static uint64_t
@@ -25,6 +27,9 @@ sim_cluster_fini(sim_cluster_t *self)
     }
     for (uint32_t i = 0; i < self->ps_count; i++) {
         sim_shard_stop(&self->shards[i]);
+    }
+    for (uint32_t i = 0; i < self->client_count; i++) {
+        sim_client_stop(&self->clients[i]);
     }
     sim_cluster_kill_deposed(self);
     sim_coordinator_stop(self->coordinator);
@@ -198,6 +203,26 @@ sim_cluster_left(sim_cluster_t *self, uint32_t node)
     }
 }
 
+void
+sim_cluster_start_client(sim_cluster_t *self)
+{
+    char what[32];
+    snprintf(what, sizeof(what), "client %u", self->client_count);
+    if (self->calm || self->client_count == SIM_CLIENTS_MAX) {
+        return;
+    }
+    const uint64_t drawn = sim_swarm_draw(self->seed, what, 1, UINT64_MAX - 1);
+    const cadre_task_t task = {.role = CADRE_ROLE_CLIENT, .incarnation = drawn};
+    sim_client_t *client = &self->clients[self->client_count];
+    *client = (sim_client_t){
+        .node = new_node(self, CADRE_ROLE_CLIENT, self->client_count, task.incarnation),
+        .task = task,
+        .cluster = self};
+    sim_client_start(client, self->client_count++);
+    sim_network_at(&self->network, 0, SIM_TICK, client->node, 0);
+    sim_network_at(&self->network, drawn % CLIENT_REST_MS, SIM_CLIENT, SIM_COORDINATOR_NODE, 0);
+}
+
 /* --- the coordinator comes and goes --- */
 
 void
@@ -260,6 +285,9 @@ sim_cluster_depose_coordinator(sim_cluster_t *self, uint64_t ms)
         first == &self->coordinators[0] ? &self->coordinators[1] : &self->coordinators[0];
     self->deposed_node =
         new_node(self, CADRE_ROLE_COORDINATOR, 0, cadre_random_next_u64(&self->random));
+    for (uint32_t i = 0; i < self->client_count; i++) {
+        sim_client_stop(&self->clients[i]); /* clients of the one that is back are none here */
+    }
     /* Its program has no thread here. */
     cadre_operations_give_up(&first->core.operations, &self->script.pending);
     sim_script_fini(&self->script);

@@ -24,6 +24,11 @@ note_ended(sim_coordinator_t *self, sim_call_t *call, const cadre_results_t *end
         sim_lacks_check_unserved(self->check, &self->core, call);
         self->check->unserved++;
     }
+    if (call->client > 0 && end->status == CADRE_ECANCELLED && !self->user_cancels &&
+        cadre_u64_map_get(&self->core.clients.attached, call->client)) {
+        sim_check_fail(self->check, "call %u of a client that is attached is cancelled",
+                       call->index);
+    }
     sim_check_ended(self->check, call, end);
 }
 
@@ -110,6 +115,7 @@ sim_coordinator_start(sim_coordinator_t *self)
     memset(self->lost, 0, sizeof(self->lost));
     self->paused_ms = 0;
     self->is_at_end = false;
+    self->has_left = false;
     self->user_cancels = false;
     self->draft = 0;
     self->store_ms = 0;
@@ -210,8 +216,9 @@ check_sequences(const sim_coordinator_t *self)
     }
     for (uint32_t i = 0; i < self->check->call_count; i++) {
         const sim_call_t *call = self->check->calls[i];
-        bool is_in = !call->lost && call->id > 0 && call->id < self->manifest->cut && call->ended &&
-                     call->status == 0 && !call->undone;
+        bool is_in = call->client == 0 && !call->lost && call->id > 0 &&
+                     call->id < self->manifest->cut && call->ended && call->status == 0 &&
+                     !call->undone;
         uint64_t sequence = (uint64_t)i + 1;
         if ((cadre_sequences_next(&held, sequence) > sequence) != is_in) {
             sim_check_fail(self->check,
@@ -353,6 +360,21 @@ given_up_status(const char *text)
     return strstr(text, "deadline") ? CADRE_ETIMEOUT : CADRE_EPOISON;
 }
 
+/* A client has gone: what it had scheduled does not wait for a worker any more. */
+static void
+check_left(sim_coordinator_t *self)
+{
+    for (uint32_t i = 0; self->has_left && i < self->check->call_count; i++) {
+        const sim_call_t *call = self->check->calls[i];
+        if (call->client > 0 && call->scheduled && !call->lost && call->id == 0 && !call->ended &&
+            !cadre_u64_map_get(&self->core.clients.attached, call->client)) {
+            sim_check_fail(self->check, "call %u of a client that has gone waits for a worker",
+                           call->index);
+        }
+    }
+    self->has_left = false;
+}
+
 static void
 on_log(sim_coordinator_t *self, const cadre_effect_t *event)
 {
@@ -364,6 +386,7 @@ on_log(sim_coordinator_t *self, const cadre_effect_t *event)
     if (strcmp(event->name, "worker_lost") == 0 || strcmp(event->name, "ps_lost") == 0) {
         on_lost(self, event->text);
     }
+    self->has_left = self->has_left || strcmp(event->name, "client_left") == 0;
     if (strcmp(event->name, "replay_failed") == 0 && number) {
         sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10),
                            given_up_status(event->text));
@@ -436,6 +459,7 @@ sim_coordinator_turn(sim_coordinator_t *self)
     if (self->deposed) {
         return;
     }
+    check_left(self);
     doubt_newest(self);
     self->check->relaxed = self->check->relaxed || !self->core.replay.keeping;
     if (self->core.fatal && self->check->refused_steps > 0 &&

@@ -33,6 +33,7 @@ typedef struct {
     uint32_t life;                    /* 1 for the first */
     uint32_t resumed;                 /* variables that it began with: bits id - 1 */
     uint64_t paused_ms;               /* until then nothing happens here */
+    bool has_left;                    /* a client has, since the last turn */
     bool is_at_end;                   /* no checkpoint that a shard may begin with can be read */
     bool user_cancels;                /* the user's cancel is under way */
     uint64_t heard_ms[SIM_NODES_MAX]; /* when the last heartbeat of a node came, read or not */

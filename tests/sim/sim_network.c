@@ -184,7 +184,8 @@ keeps_its_place(const sim_event_t *event)
 {
     cadre_message_type_t type = event->entry.type;
     return type == CADRE_MESSAGE_CLOSURE || type == CADRE_MESSAGE_SHARD ||
-           type == CADRE_MESSAGE_WELCOME;
+           type == CADRE_MESSAGE_WELCOME || event->sender.role == CADRE_ROLE_CLIENT ||
+           event->entry.destination.role == CADRE_ROLE_CLIENT;
 }
 
 /* A message that comes late, twice or as a ghost: whoever waits for an answer may ask again. */

@@ -40,6 +40,7 @@ typedef enum {
     SIM_ANSWERED,  /* and its answer is there */
     SIM_FAULT,     /* time for the next fault */
     SIM_SCRIPT,    /* the user program goes on */
+    SIM_CLIENT,    /* another client begins */
 } sim_event_kind_t;
 
 typedef struct {

@@ -143,7 +143,8 @@ make_coordinator(sim_cluster_t *self)
                                .heartbeat_ms = self->lease_ms / 10,
                                .resend_ms = draw(self, 0, 1) ? 1000 : 200,
                                .ps_timeout_ms = 600000,
-                               .round_robin = draw(self, 0, 1)};
+                               .round_robin = draw(self, 0, 1),
+                               .client_closures = true};
     swarm_coordinator(self);
     self->node_count = 1;
     sim_coordinator_start(self->coordinator);
@@ -203,6 +204,16 @@ draw_step_bytes(sim_cluster_t *self)
     if (self->coordinator->options.consistency == CADRE_SYNC &&
         sim_swarm_has(self->seed, "small steps", 3)) {
         self->shard_plan.step_bytes = limits[sim_swarm_draw(self->seed, "step bytes", 0, 2)];
+    }
+}
+
+/* In one world of three there are clients. */
+static void
+make_clients(sim_cluster_t *self)
+{
+    if (!self->in_series && !self->refuses_steps && sim_swarm_has(self->seed, "clients", 3)) {
+        sim_network_at(&self->network, sim_swarm_draw(self->seed, "first client", 0, 10000),
+                       SIM_CLIENT, SIM_COORDINATOR_NODE, 0);
     }
 }
 
@@ -306,6 +317,9 @@ unrest(sim_cluster_t *self, char text[128])
             cadre_recovery_is_calm(&core->recovery) ? "" : "not ");
     }
     uint32_t shard = sim_look_disagreement(self);
+    if (text[0] == '\0' && core->clients.attached.count > 0) {
+        snprintf(text, 128, "%zu clients are attached", core->clients.attached.count);
+    }
     if (text[0] == '\0' && shard != SIM_NEVER) {
         snprintf(text, 128, "coordinator and ps disagree about shard %u (I10)", shard);
     }
@@ -480,7 +494,8 @@ final_checks(sim_cluster_t *self)
     }
     for (uint32_t i = 0; i < self->check.call_count; i++) {
         const sim_call_t *call = self->check.calls[i];
-        if (call->lost ? !call->redone : !call->ended) {
+        const bool is_asked = call->client == 0 || call->scheduled;
+        if (is_asked && (call->lost ? !call->redone : !call->ended)) {
             sim_check_fail(&self->check, "I6: call %u never ended", i);
         }
     }
@@ -542,6 +557,7 @@ sim_run(const sim_options_t *options)
     make_coordinator(self);
     make_places(self);
     make_script(self);
+    make_clients(self);
     self->quit_faults = draw(self, 0, 9) || self->quiet ? 0 : draw(self, SIM_FAULTS_MIN, 15);
     if (run(self)) {
         final_checks(self);

@@ -121,7 +121,7 @@ register_functions(sim_script_t *self)
     for (uint32_t i = 0; i < SIM_FUNCTIONS; i++) {
         char name[32];
         snprintf(name, sizeof(name), "f%u", i);
-        cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name};
+        cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = name, .may_push = true};
         cadre_catalogue_add_function(&core->catalogue, &like, &function, &is_new);
         cadre_announcements_tell_function(&core->announcements, function);
     }
