@@ -570,6 +570,13 @@ TABLES = [
           "(void)each_page(self, self->load->part, take_page);"),
      swap("return cadre_table_load_end(self->table);",
           "(void)cadre_table_load_end(self->table); return 0;")),
+    ("adopted-by-all", "a shard takes all rows of a checkpoint with another number of ps",
+     "ps/core/table/table cadre_table_adopt_page",
+     without("cadre_table_shard(key, shard_count) != shard")),
+    ("adopted-from-one", "a table begins with rows of the first of other ps alone",
+     "ps/core/table_load cadre_table_load", swap("part < stored", "part < 1")),
+    ("adopted-counts", "a table that takes rows of other ps counts updates from the beginning",
+     "ps/core/table_load adopt_part", drop("cadre_table_adopt_counts")),
 ]
 
 # --- going back to a checkpoint ---

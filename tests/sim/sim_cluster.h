@@ -63,7 +63,9 @@ typedef struct sim_cluster {
     bool
         with_deposed[SIM_NODES_MAX]; /* whose control connection leads there: until it says HELLO */
     uint32_t shard_count;
-    uint32_t ps_count; /* incarnations so far */
+    uint32_t ps_places; /* as many, or as many as there ever may be */
+    uint32_t resized;   /* times that the job was resumed with another number of shards */
+    uint32_t ps_count;  /* incarnations so far */
     sim_shard_t shards[SIM_PS_TASKS_MAX];
     sim_shard_plan_t shard_plan;
     bool refuses_steps;    /* its shards do; its job is synchronous */

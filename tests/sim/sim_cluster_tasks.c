@@ -77,7 +77,7 @@ sim_cluster_node_at(sim_cluster_t *self, const sim_place_t *place)
 bool
 sim_cluster_has_room(const sim_cluster_t *self)
 {
-    uint32_t workers = self->place_count - self->shard_count;
+    uint32_t workers = self->place_count - self->ps_places;
     return self->ps_count < SIM_PS_ENOUGH + 2 * self->shard_count &&
            self->worker_count < SIM_WORKERS_ENOUGH + 2 * workers &&
            self->check.life_count + 2 < SIM_LIVES_MAX;

@@ -21,6 +21,7 @@ remove_file(sim_file_t *file)
 {
     cadre_shard_snapshot_destroy(&file->snapshot);
     sim_state_destroy(&file->state);
+    sim_state_destroy(&file->written);
     for (size_t i = 0; i < file->table_count; i++) {
         sim_pages_fini(&file->tables[i]);
     }
@@ -488,7 +489,9 @@ loader_open(void *context, const char *path, uint32_t index, cadre_shard_state_t
     int status = find_open(self, false, &checkpoint);
     if (status == 0) {
         rot(self, index);
-        *state = checkpoint->manifest->shards[index].state;
+        *state = index < checkpoint->manifest->shard_count
+                     ? checkpoint->manifest->shards[index].state
+                     : (cadre_shard_state_t){.generation = 0};
     }
     return status;
 }

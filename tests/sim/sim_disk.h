@@ -24,7 +24,8 @@ typedef struct {
     sim_pages_t *tables;              /* what the snapshot had of tables */
     size_t table_count;
     sim_state_t *state;
-    uint64_t hash; /* of its own, not of its content */
+    sim_state_t *written; /* what it was before it was dealt out anew (sim_resize.h); NULL: that */
+    uint64_t hash;        /* of its own, not of its content */
 } sim_file_t;
 
 /* What can be read of a damaged file with tables. */

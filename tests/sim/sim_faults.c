@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "tests/sim/sim_resize.h"
 #include "tests/sim/sim_run.h"
 #include "tests/sim/sim_swarm.h"
 
@@ -57,6 +58,7 @@ static const struct {
     {ON_PS, "stick_ps", 8, sim_fault_stick_ps},
     {ON_COORDINATOR, "second_coordinator", 2, sim_fault_second_coordinator},
     {ON_PS, "stall_coordinator", 3, sim_fault_stall_coordinator},
+    {ON_ANYTHING, "resize", 10, sim_fault_resize},
 };
 
 uint64_t
@@ -105,7 +107,8 @@ static uint32_t
 weight_of(const sim_cluster_t *self, size_t fault)
 {
     uint32_t usual = table[fault].weight;
-    if (!may_happen(self, fault)) {
+    if (!may_happen(self, fault) ||
+        (table[fault].happen == sim_fault_resize && !sim_is_resized(self->seed))) {
         return 0;
     }
     if (sim_is_rotten(self->seed) && strcmp(table[fault].name, "kill_ps") == 0) {
@@ -172,7 +175,8 @@ static void
 restart(sim_cluster_t *self, uint64_t number)
 {
     sim_place_t *place = &self->places[number];
-    if (place->task != SIM_NEVER || self->stopping) {
+    if (place->task != SIM_NEVER || self->stopping ||
+        (number >= self->shard_count && number < self->ps_places)) {
         return;
     }
     if (has_its_ps(self, place)) {

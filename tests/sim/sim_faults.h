@@ -53,6 +53,7 @@ bool sim_fault_ps_leaves(sim_cluster_t *self);
 bool sim_fault_stick_ps(sim_cluster_t *self);
 bool sim_fault_stall_coordinator(sim_cluster_t *self);
 bool sim_fault_kill_coordinator(sim_cluster_t *self);
+bool sim_fault_resize(sim_cluster_t *self);
 bool sim_fault_pause_coordinator(sim_cluster_t *self);
 bool sim_fault_second_coordinator(sim_cluster_t *self);
 bool sim_fault_lay_trap(sim_cluster_t *self);

@@ -1,5 +1,6 @@
 /* What may happen to one task. */
 #include "tests/sim/sim_faults.h"
+#include "tests/sim/sim_resize.h"
 
 #include "common/base/memory.h"
 
@@ -193,6 +194,20 @@ sim_fault_stall_coordinator(sim_cluster_t *self)
     self->coordinator->paused_ms = self->network.now_ms + ms;
     sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator->paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
+    return true;
+}
+
+bool
+sim_fault_resize(sim_cluster_t *self)
+{
+    const uint32_t count = (uint32_t)sim_faults_draw(self, 1, self->ps_places);
+    if (!self->coordinator->alive || self->deposed || !sim_cluster_has_room(self) ||
+        count == self->shard_count) {
+        return false;
+    }
+    sim_faults_say(self, "the job is resumed with other ps:", count, 0);
+    sim_resize(self, count);
+    self->resized++;
     return true;
 }
 

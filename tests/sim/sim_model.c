@@ -91,6 +91,21 @@ sim_variable_values(const sim_variable_t *self, int64_t k)
 }
 
 void
+sim_variable_lay(sim_variable_t *self, const cadre_variable_t *variable)
+{
+    self->part_count = variable->partitions;
+    self->parts = cadre_calloc(self->part_count, sizeof(*self->parts));
+    int64_t row = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
+    for (uint32_t i = 0; i < self->part_count; i++) {
+        sim_part_t *part = &self->parts[i];
+        part->shard = variable->shards[i];
+        part->first = row * cadre_split_first(variable->rows, variable->partitions, i);
+        part->count = row * cadre_split_rows(variable->rows, variable->partitions, i);
+        part->keys = self->dim > 0 ? sim_keys_of_shard(self->keys, i, self->part_count) : 0;
+    }
+}
+
+void
 sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
                   const sim_definition_t *definition)
 {
@@ -100,17 +115,9 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
                              .row_size_bytes = variable->row_size_bytes,
                              .wire = variable->wire,
                              .has_slot = variable->optimizer.kind == CADRE_OPTIMIZER_MOMENTUM &&
-                                         !definition->is_table,
-                             .part_count = variable->partitions};
+                                         !definition->is_table};
     snprintf(self->name, sizeof(self->name), "%s", variable->name);
-    self->parts = cadre_calloc(self->part_count, sizeof(*self->parts));
-    int64_t row = (int64_t)(variable->row_size_bytes / cadre_dtype_size(variable->dtype));
-    for (uint32_t i = 0; i < self->part_count; i++) {
-        sim_part_t *part = &self->parts[i];
-        part->shard = variable->shards[i];
-        part->first = row * cadre_split_first(variable->rows, variable->partitions, i);
-        part->count = row * cadre_split_rows(variable->rows, variable->partitions, i);
-    }
+    sim_variable_lay(self, variable);
     /* All but `add` subtract, with a learning rate of 1. */
     int64_t sign = variable->optimizer.kind == CADRE_OPTIMIZER_ADD ? 1 : -1;
     if (definition->is_table) {

@@ -81,6 +81,10 @@ typedef struct {
 /* Follows `variable`, which was made of `definition`. */
 void sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
                        const sim_definition_t *definition);
+
+/* Lays the parts of a variable out anew, in memory of its own: the parts before stay the caller's.
+ */
+void sim_variable_lay(sim_variable_t *self, const cadre_variable_t *variable);
 void sim_variable_fini(sim_variable_t *self);
 
 /* Whether `variable`, made in another life of the coordinator, is cut and placed the same. */

@@ -9,6 +9,7 @@
 #include "tests/sim/sim_cluster.h"
 #include "tests/sim/sim_faults.h"
 #include "tests/sim/sim_look.h"
+#include "tests/sim/sim_resize.h"
 #include "tests/sim/sim_swarm.h"
 #include "worker/core/worker_core.h"
 
@@ -50,7 +51,7 @@ rate_chance(uint64_t seed)
 static uint32_t
 back_chance(uint64_t seed)
 {
-    return sim_swarm_has(seed, "going back", 3)
+    return sim_swarm_has(seed, "going back", 3) && !sim_is_resized(seed)
                ? (uint32_t)sim_swarm_draw(seed, "chance of going back", 200, 1500)
                : 0;
 }
@@ -59,7 +60,7 @@ back_chance(uint64_t seed)
 static uint32_t
 drop_chance(uint64_t seed)
 {
-    return sim_swarm_has(seed, "drops", 3)
+    return sim_swarm_has(seed, "drops", 3) && !sim_is_resized(seed)
                ? (uint32_t)sim_swarm_draw(seed, "chance of drops", 200, 3000)
                : 0;
 }
@@ -160,10 +161,10 @@ make_places(sim_cluster_t *self)
     uint32_t fixed = (uint32_t)draw(self, 0, workers);
     bool ps_fixed = draw(self, 0, 4) > 0;
     self->same_addresses = self->same_addresses && ps_fixed;
-    self->place_count = self->shard_count + workers;
+    self->place_count = self->ps_places + workers;
     for (uint32_t i = 0; i < self->place_count; i++) {
-        bool is_ps = i < self->shard_count;
-        uint32_t index = is_ps ? i : i - self->shard_count;
+        bool is_ps = i < self->ps_places;
+        uint32_t index = is_ps ? i : i - self->ps_places;
         bool is_fixed = is_ps ? ps_fixed : index < fixed;
         self->places[i] = (sim_place_t){.role = is_ps ? CADRE_ROLE_PS : CADRE_ROLE_WORKER,
                                         .index = is_fixed ? index : CADRE_INDEX_ANY,
@@ -247,7 +248,7 @@ make_script(sim_cluster_t *self)
     plan->every_ms = plan->checkpoints && draw(self, 0, 1) ? draw(self, 200, 5000) : 0;
     bool by_steps = plan->checkpoints && sim_swarm_has(self->seed, "checkpoints by steps", 3);
     plan->every_steps = by_steps ? sim_swarm_draw(self->seed, "steps", 1, 200) : 0;
-    if (sim_is_rotten(self->seed)) {
+    if (sim_is_rotten(self->seed) || sim_is_resized(self->seed)) {
         plan->checkpoints = true;
         plan->every_ms = sim_swarm_draw(self->seed, "checkpoints that rot", 100, 800);
         plan->variables = plan->variables < 3 ? 3 : plan->variables;
@@ -263,8 +264,8 @@ make_script(sim_cluster_t *self)
     draw_step_bytes(self);
     plan->shard_timeout_ms = sim_swarm_draw(self->seed, "shard timeout", 1, 6) * 5000;
     plan->bad_values = chances[sim_swarm_draw(self->seed, "bad values", 0, 3)];
-    bool is_short =
-        !plan->big && !sim_is_rotten(self->seed) && sim_swarm_has(self->seed, "short of memory", 4);
+    bool is_short = !plan->big && !sim_is_rotten(self->seed) && !sim_is_resized(self->seed) &&
+                    sim_swarm_has(self->seed, "short of memory", 4);
     self->check.short_shard =
         is_short ? (uint32_t)sim_swarm_draw(self->seed, "short shard", 0, self->shard_count - 1)
                  : SIM_NEVER;
@@ -528,6 +529,7 @@ summarize(const sim_cluster_t *self)
                            .rows_gone = self->check.rows_gone,
                            .hopeless = self->check.hopeless,
                            .rotten = self->check.rotten,
+                           .resized = self->resized,
                            .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
                            .row_steps = self->check.row_steps,
@@ -549,6 +551,8 @@ sim_run(const sim_options_t *options)
     sim_network_init(&self->network, seed);
     self->shard_count = is_large(self) ? SIM_SHARDS_MAX : (uint32_t)draw(self, 1, USUAL_SHARDS);
     self->shard_count = self->in_series ? 1 : self->shard_count;
+    const bool is_resized = sim_is_resized(seed) && !self->quiet && !is_large(self);
+    self->ps_places = is_resized ? USUAL_SHARDS : self->shard_count;
     sim_check_init(&self->check, seed, self->shard_count);
     self->check.now_ms = &self->network.now_ms;
     self->check.events = &self->network.events;

@@ -46,6 +46,7 @@ typedef struct {
     uint64_t rows_gone;   /* of tables, evicted by updates */
     uint64_t hopeless;    /* times that the job ended since no checkpoint could be read */
     uint64_t rotten;      /* files of tables that were damaged when they were needed */
+    uint64_t resized;     /* times that the job was resumed with another number of ps */
     uint64_t went_back;   /* times that the job went back to a checkpoint */
     uint64_t row_updates; /* parts of tables that updates or steps changed, */
     uint64_t row_steps;   /* of them by steps */

@@ -158,6 +158,9 @@ bool sim_script_choose_rate(sim_script_t *self);
 /* The variable that has the name which the next one is to have; SIM_NEVER: none. */
 uint32_t sim_script_predecessor(const sim_script_t *self);
 
+/* Lays all variables out anew, for as many shards as the coordinator, which is dead, will have. */
+void sim_script_lay_out(sim_script_t *self);
+
 /* What it waits for. */
 const char *sim_operation_text(sim_operation_t operation);
 

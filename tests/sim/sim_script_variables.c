@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "tests/sim/sim_call.h"
 #include "tests/sim/sim_cluster.h"
+#include "tests/sim/sim_resize.h"
 #include "tests/sim/sim_script.h"
 #include "tests/sim/sim_swarm.h"
 
@@ -89,7 +90,8 @@ is_table(const sim_script_t *self, uint32_t number)
         return true;
     }
     return number > 0 && self->check->short_shard == SIM_NEVER &&
-           (sim_swarm_has(self->check->seed, "tables", 2) || sim_is_rotten(self->check->seed)) &&
+           (sim_swarm_has(self->check->seed, "tables", 2) || sim_is_resized(self->check->seed) ||
+            sim_is_rotten(self->check->seed)) &&
            sim_swarm_has(self->check->seed, what, 2);
 }
 
@@ -107,7 +109,7 @@ limit_rows(const sim_script_t *self, uint32_t number, sim_definition_t *table)
     const uint32_t keys = SIM_KEYS / self->check->shard_count;
     table->age_max = drawn % 3 == 0 ? 1 + (uint32_t)(drawn / 3 % 12) : 0;
     table->norm_min = table->shape[0] <= SIM_ROW_MAX ? norms[drawn / 36 % 4] : 0;
-    if (drawn / 144 % 4 == 0) {
+    if (drawn / 144 % 4 == 0 && !sim_is_resized(self->check->seed)) {
         table->when_full = policies[drawn / 576 % 4];
         table->rows_max = table->when_full == CADRE_TABLE_REFUSE ? keys - keys / 8 : 1 + keys / 2;
     }
@@ -266,6 +268,18 @@ add_variable(sim_script_t *self, sim_definition_t *definition)
     return variable;
 }
 
+void
+sim_script_lay_out(sim_script_t *self)
+{
+    cadre_core_t *core = core_of(self);
+    cadre_core_init(core, &self->coordinator->options, self->network->now_ms);
+    for (uint32_t i = 0; i < self->check->known_count; i++) {
+        sim_definition_t definition;
+        sim_variable_lay(&self->check->variables[i], add_variable(self, &definition));
+    }
+    cadre_core_fini(core);
+}
+
 /* One more resource, as long as there is room; the broken one comes last. */
 static void
 add_resource(sim_script_t *self)
@@ -291,9 +305,10 @@ static size_t
 draw_giving_up(sim_script_t *self, uint32_t number)
 {
     bool is_known = number < self->check->known_count;
-    bool gives_up = is_known ? self->check->variables[number].given_up
-                             : number > 0 && sim_swarm_has(self->check->seed, "give up", 3) &&
-                                   !draw(self, 0, 2);
+    bool gives_up = is_known
+                        ? self->check->variables[number].given_up
+                        : number > 0 && !sim_is_resized(self->check->seed) &&
+                              sim_swarm_has(self->check->seed, "give up", 3) && !draw(self, 0, 2);
     return gives_up ? draw(self, 0, self->new_variable->partitions) : SIM_NEVER;
 }
 

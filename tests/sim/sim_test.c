@@ -159,6 +159,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->row_steps += summary->row_steps;
     total->chained += summary->chained;
     total->rows_gone += summary->rows_gone;
+    total->resized += summary->resized;
     total->hopeless += summary->hopeless;
     total->rotten += summary->rotten;
     total->full_tables += summary->full_tables;
@@ -193,13 +194,13 @@ run_range(const options_t *options)
            " of their files with a base, %" PRIu64 " found damaged (%" PRIu64
            " times nothing was whole), %" PRIu64 " of their rows evicted (%" PRIu64
            " updates found no room), %" PRIu64 " times that the job went back, %" PRIu64
-           " deaths of the coordinator: all invariants held\n",
+           " resumed with other ps, %" PRIu64 " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, name_of(options), total.events, total.closures,
            total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed, total.taken,
            total.found, total.committed, total.given_up, total.refused, total.unserved,
            total.backups, total.won, total.full_steps, total.row_updates, total.row_steps,
            total.chained, total.rotten, total.hopeless, total.rows_gone, total.full_tables,
-           total.went_back, total.lives);
+           total.went_back, total.resized, total.lives);
     return few == 0;
 }
 
