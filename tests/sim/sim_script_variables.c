@@ -96,7 +96,8 @@ is_table(const sim_script_t *self, uint32_t number)
 }
 
 /* Lets rows of a table go, in two of three: those that are old, or small; in one of four there may
- * be too few for all keys, so that others go, or updates are refused. */
+ * be too few for all keys, so that others go, or updates are refused: also where files are damaged,
+ * and so read, more than elsewhere. */
 static void
 limit_rows(const sim_script_t *self, uint32_t number, sim_definition_t *table)
 {
@@ -109,7 +110,8 @@ limit_rows(const sim_script_t *self, uint32_t number, sim_definition_t *table)
     const uint32_t keys = SIM_KEYS / self->check->shard_count;
     table->age_max = drawn % 3 == 0 ? 1 + (uint32_t)(drawn / 3 % 12) : 0;
     table->norm_min = table->shape[0] <= SIM_ROW_MAX ? norms[drawn / 36 % 4] : 0;
-    if (drawn / 144 % 4 == 0 && !sim_is_resized(self->check->seed)) {
+    const bool is_restored = number == 1 && sim_is_rotten(self->check->seed);
+    if ((drawn / 144 % 4 == 0 || is_restored) && !sim_is_resized(self->check->seed)) {
         table->when_full = policies[drawn / 576 % 4];
         table->rows_max = table->when_full == CADRE_TABLE_REFUSE ? keys - keys / 8 : 1 + keys / 2;
     }
