@@ -26,7 +26,7 @@ enum {
     SIM_SHARDS_MAX = 16,
     SIM_KEYS = 64,       /* of every table: a set of them is a u64 */
     SIM_ROW_MAX = 4,     /* numbers of a table's row, but for */
-    SIM_ROW_WIDE = 2048, /* those of a wide one, of which a page has few */
+    SIM_ROW_WIDE = 1024, /* those of a wide one, of which a page has few */
 };
 
 /* What the user program makes of it, in every life of the coordinator the same. */
