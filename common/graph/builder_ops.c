@@ -346,8 +346,8 @@ cadre_op_cast(cadre_program_t *self, cadre_node_t x, cadre_dtype_t dtype)
 }
 
 /* Returns positions or labels as i32. Those of i64 are cast; one beyond i32 becomes its least
- * number, which no op takes: the largest is a row of cadre_op_table, and -1 is padding in a bag.
- * Others stay as they are, right or wrong. */
+ * number, which no op takes: the largest may be a row, and -1 is padding in a bag. Others stay as
+ * they are, right or wrong. */
 cadre_node_t
 cadre_program_positions(cadre_program_t *self, cadre_node_t index, const char *what)
 {

@@ -9,10 +9,21 @@
 
 static const cadre_node_t none = {0};
 
+/* Returns what names rows of a value of this shape, as ops read it: positions (i32), or keys of
+ * i64 as they are where it has as many rows as a table. */
+static cadre_node_t
+index_for(cadre_program_t *self, const cadre_extents_t *shape, cadre_node_t index, const char *what)
+{
+    return cadre_infer_has_keys(shape) ? index : cadre_program_positions(self, index, what);
+}
+
 cadre_node_t
 cadre_op_take(cadre_program_t *self, cadre_node_t table, cadre_node_t index)
 {
-    index = cadre_program_positions(self, index, "take");
+    if (!cadre_program_has(self, table, "take")) {
+        return none;
+    }
+    index = index_for(self, &cadre_program_at(self, table)->shape, index, "take");
     return cadre_program_emit2(self, CADRE_OP_TAKE, 0, table, index);
 }
 
@@ -22,9 +33,12 @@ cadre_node_t
 cadre_op_scatter(cadre_program_t *self, cadre_node_t values, cadre_node_t index, cadre_dim_t rows)
 {
     cadre_extents_t shape = {0};
-    index = cadre_program_positions(self, index, "scatter");
     if (!cadre_program_has(self, values, "scatter") || !cadre_program_has(self, index, "scatter") ||
         !cadre_program_shape(self, "scatter", &rows, 1, &shape)) {
+        return none;
+    }
+    index = index_for(self, &shape, index, "scatter");
+    if (index.id == 0) {
         return none;
     }
     const cadre_extents_t *from = &cadre_program_at(self, values)->shape;
@@ -46,8 +60,12 @@ cadre_node_t
 cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index, cadre_node_t offsets,
              cadre_node_t weights, cadre_bag_mode_t mode)
 {
-    const cadre_node_t inputs[4] = {table, cadre_program_positions(self, index, "bag"),
-                                    cadre_program_positions(self, offsets, "bag"), weights};
+    if (!cadre_program_has(self, table, "bag")) {
+        return none;
+    }
+    index = index_for(self, &cadre_program_at(self, table)->shape, index, "bag");
+    offsets = cadre_program_positions(self, offsets, "bag");
+    const cadre_node_t inputs[4] = {table, index, offsets, weights};
     cadre_program_node_t node = {
         .op = CADRE_OP_BAG, .input_count = weights.id == 0 ? 3 : 4, .attributes = {(int64_t)mode}};
     for (int i = 0; i < node.input_count; i++) {

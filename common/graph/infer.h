@@ -24,4 +24,8 @@ typedef struct {
  * CADRE_ETOOLARGE. */
 int cadre_infer(const cadre_infer_t *self, cadre_program_node_t *node);
 
+/* Returns whether the rows of a value of this shape are looked up by keys, which may be i64: it has
+ * as many as a table (CADRE_PROGRAM_TABLE_ROWS). */
+bool cadre_infer_has_keys(const cadre_extents_t *shape);
+
 #endif

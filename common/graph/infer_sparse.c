@@ -3,7 +3,8 @@
  * bag_grad.
  *
  * Whether a position is a row of the table depends on the values, so a device checks it at run
- * time.
+ * time. Rows of what has as many as a table may be named by keys of i64 too; a device never sees
+ * them, because a worker makes positions of them (row_program.h).
  */
 #include "common/graph/infer_rules.h"
 
@@ -11,6 +12,13 @@
 
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
+
+bool
+cadre_infer_has_keys(const cadre_extents_t *shape)
+{
+    return shape->rank >= 1 &&
+           cadre_extent_equal(shape->extents[0], cadre_extent_number(CADRE_PROGRAM_TABLE_ROWS));
+}
 
 /* Fails unless the node is i32, as positions of rows are; `what` names it in the error text. */
 static int
@@ -21,6 +29,16 @@ need_positions(const cadre_program_node_t *index, const char *what)
                           cadre_dtype_text(index->dtype));
     }
     return 0;
+}
+
+/* Fails unless the node names rows of `table`: by positions, or keys of i64 where it has any. */
+static int
+need_index(const cadre_program_node_t *index, const cadre_extents_t *table)
+{
+    if (index->dtype == CADRE_I64 && cadre_infer_has_keys(table)) {
+        return 0;
+    }
+    return need_positions(index, "the index");
 }
 
 /* Computes the shape [I.., D..] of the rows of a table [N, D..] at an index [I..]. */
@@ -55,7 +73,7 @@ cadre_infer_take(const cadre_infer_t *self, cadre_program_node_t *node)
     if (table->dtype == CADRE_I32) {
         return cadre_fail(CADRE_EDTYPE, "needs f32, f64, i64 or bf16, not i32");
     }
-    if (need_positions(index, "the index") < 0) {
+    if (need_index(index, &table->shape) < 0) {
         return CADRE_EDTYPE;
     }
     return rows_at(self, &table->shape, &index->shape, &node->shape);
@@ -70,7 +88,7 @@ cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
     const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
     cadre_extents_t wanted = {0};
     node->dtype = CADRE_F32;
-    if (cadre_infer_need_dtype(values, CADRE_F32) < 0 || need_positions(index, "the index") < 0) {
+    if (cadre_infer_need_dtype(values, CADRE_F32) < 0 || need_index(index, &node->shape) < 0) {
         return CADRE_EDTYPE;
     }
     int status = rows_at(self, &node->shape, &index->shape, &wanted);
@@ -89,10 +107,11 @@ cadre_infer_scatter(const cadre_infer_t *self, cadre_program_node_t *node)
     return 0;
 }
 
-/* Checks what says which rows are in which bag: index [nnz] (input 1) and offsets [B] (input 2),
- * and whether a bag is a sum or a mean. */
+/* Checks what says which rows of `table` are in which bag: index [nnz] (input 1) and offsets [B]
+ * (input 2), and whether a bag is a sum or a mean. */
 static int
-check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
+check_bags(const cadre_infer_t *self, const cadre_program_node_t *node,
+           const cadre_extents_t *table)
 {
     const cadre_program_node_t *index = cadre_infer_input(self, node, 1);
     const cadre_program_node_t *offsets = cadre_infer_input(self, node, 2);
@@ -102,7 +121,7 @@ check_bags(const cadre_infer_t *self, const cadre_program_node_t *node)
     if (mode != CADRE_BAG_SUM && mode != CADRE_BAG_MEAN) {
         return cadre_fail(CADRE_EINVALID, "no mode %" PRId64, mode);
     }
-    if (need_positions(index, "the index") < 0 || need_positions(offsets, "offsets") < 0) {
+    if (need_index(index, table) < 0 || need_positions(offsets, "offsets") < 0) {
         return CADRE_EDTYPE;
     }
     if (index->shape.rank != 1 || offsets->shape.rank != 1) {
@@ -155,7 +174,7 @@ cadre_infer_bag(const cadre_infer_t *self, cadre_program_node_t *node)
     if (cadre_infer_need_dtype(table, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
-    int status = check_bags(self, node);
+    int status = check_bags(self, node, &table->shape);
     status = status < 0 ? status : check_table(self, &table->shape);
     if (status == 0 && node->input_count == 4) {
         status = check_weights(self, node);
@@ -210,15 +229,13 @@ cadre_infer_bag_grad(const cadre_infer_t *self, cadre_program_node_t *node)
     if (cadre_infer_need_dtype(gradient, CADRE_F32) < 0) {
         return CADRE_EDTYPE;
     }
-    int status = check_bags(self, node);
-    status = status < 0 ? status : check_gradient_of(self, node);
-    if (status < 0) {
-        return status;
-    }
-    bool of_weights = node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS] != 0;
+    const bool has_table =
+        node->attributes[CADRE_BAG_GRAD_OF_WEIGHTS] != 0 && node->input_count == 4;
     const cadre_extents_t *table =
-        of_weights ? &cadre_infer_input(self, node, 3)->shape : &node->shape;
-    status = check_table(self, table);
+        has_table ? &cadre_infer_input(self, node, 3)->shape : &node->shape;
+    int status = check_bags(self, node, table);
+    status = status < 0 ? status : check_gradient_of(self, node);
+    status = status < 0 ? status : check_table(self, table);
     if (status < 0) {
         return status;
     }

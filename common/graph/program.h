@@ -25,8 +25,12 @@ enum {
     CADRE_PROGRAM_SIZE_MAX = 8 << 20,          /* bytes encoded */
 };
 
-/* Rows of a table, as a program has it: one for each id that is not negative. */
+/* Rows of a table, as a program has it: one for each i32 that is not negative. What has so many is
+ * looked up by keys: ids of i32, or all bits of ids of i64. */
 #define CADRE_PROGRAM_TABLE_ROWS ((int64_t)INT32_MAX + 1)
+
+/* What is padding in the bags of an index, of i32 or i64, and so is no row and no key there. */
+enum { CADRE_PROGRAM_PADDING = -1 };
 
 typedef struct {
     cadre_op_t op;

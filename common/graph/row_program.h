@@ -4,10 +4,11 @@
  * The two compute the same, bit for bit, as far as ids are in range: a variable that is only looked
  * up (row_sets.h) has, in the row program, as many rows as the symbol `cadre_program_rows_symbol`
  * stands for, and what is looked up in it is named by positions among these, which are further
- * arguments. Nothing else changes: variables, pushes, results and the arguments of the program keep
- * their numbers. Whoever runs it finds the ids first, by the id program, makes a list of them
- * without duplicates for each set, and pulls and pushes the rows of that list. Rows beyond the list
- * are padding, at which no position points: what they hold changes nothing but themselves.
+ * arguments, of i32 also where ids are i64. Nothing else changes: variables, pushes, results and
+ * the arguments of the program keep their numbers. Whoever runs it finds the ids first, by the id
+ * program, makes a list of them without duplicates for each set, and pulls and pushes the rows of
+ * that list. Rows beyond the list are padding, at which no position points: what they hold changes
+ * nothing but themselves.
  *
  * Owner:   whoever made it. Thread: never changes once made.
  */

@@ -93,6 +93,7 @@ list_keys(cadre_evaluation_rows_t *self, const cadre_slot_run_t *run)
     for (int i = 0; i < sets->lookup_count; i++) {
         cadre_tensor_t *positions = &self->arguments[run->argument_count + i];
         *positions = *ids_of(self, run, i);
+        positions->dtype = CADRE_I32;
         positions->data = self->lists[sets->lookups[i].set].positions + firsts[i];
     }
     return 0;

@@ -24,9 +24,34 @@ typedef struct {
     const cadre_function_t *step;
     cadre_variable_t *table;
     cadre_dtype_t storage; /* of its values; 0: f32 */
+    bool is_wide;          /* ids are i64, and keys of 64 bits */
     float rate;            /* what a gradient of 1 takes away */
     int seen[KEYS];        /* how often closures looked up each key */
 } job_t;
+
+/* Returns the key of an id that is drawn. Wide ones are beyond 2^53: some differ in their highest
+ * bits alone, which are the sign of an i64, and some in their lowest. */
+static uint64_t
+key_of(bool is_wide, int id)
+{
+    const uint64_t all = UINT64_C(0x0123456789abcd00);
+    return is_wide ? ((uint64_t)id & 3) << 62 | (all + ((uint64_t)id >> 2)) : (uint64_t)id;
+}
+
+/* Writes keys as ids of a program, i64 or i32; returns them as a tensor. */
+static cadre_tensor_t
+ids_of(bool is_wide, const int numbers[IDS], int64_t ids[IDS])
+{
+    for (int i = 0; i < IDS; i++) {
+        const uint64_t key = key_of(is_wide, numbers[i]);
+        memcpy(&ids[i], &key, sizeof(key));
+        if (!is_wide) {
+            ((int32_t *)ids)[i] = numbers[i];
+        }
+    }
+    return (cadre_tensor_t){
+        .dtype = is_wide ? CADRE_I64 : CADRE_I32, .rank = 1, .shape = {IDS}, .data = ids};
+}
 
 /* Looks rows up and pushes a gradient of 1 for each time that one stands there. */
 static const cadre_function_t *
@@ -35,7 +60,7 @@ network(job_t *self)
     cadre_program_t *p = cadre_program_new("step");
     const cadre_dim_t dims[] = {cadre_dim(IDS)};
     cadre_node_t users = cadre_op_table(p, "users", WIDTH);
-    cadre_node_t ids = cadre_op_arg(p, "ids", CADRE_I32, dims, 1);
+    cadre_node_t ids = cadre_op_arg(p, "ids", self->is_wide ? CADRE_I64 : CADRE_I32, dims, 1);
     cadre_op_minimize(p, cadre_op_sum_all(p, cadre_op_take(p, users, ids)));
     cadre_function_t *function = NULL;
     OK(cadre_function_register(self->cluster.coordinator, &p, &function));
@@ -54,10 +79,8 @@ prepare(job_t *self)
 }
 
 static void
-job_open_stored(job_t *self, const local_cluster_options_t *options, cadre_dtype_t storage)
+open_as(job_t *self, const local_cluster_options_t *options)
 {
-    memset(self, 0, sizeof(*self));
-    self->storage = storage;
     const uint32_t closures = options->coordinator.step_closures;
     self->rate = closures > 0 ? rate / (float)closures : rate; /* a step applies the mean */
     local_cluster_open(&self->cluster, options);
@@ -67,20 +90,22 @@ job_open_stored(job_t *self, const local_cluster_options_t *options, cadre_dtype
 static void
 job_open(job_t *self, const local_cluster_options_t *options)
 {
-    job_open_stored(self, options, 0);
+    memset(self, 0, sizeof(*self));
+    open_as(self, options);
 }
 
 static void
 schedule(job_t *self, int number)
 {
-    int32_t ids[IDS];
+    int numbers[IDS];
+    int64_t ids[IDS];
     cadre_random_t random;
     cadre_random_init(&random, 23, (uint64_t)number);
     for (int i = 0; i < IDS; i++) {
-        ids[i] = (int32_t)cadre_random_below(&random, cadre_random_below(&random, KEYS) + 1);
-        self->seen[ids[i]]++;
+        numbers[i] = (int)cadre_random_below(&random, cadre_random_below(&random, KEYS) + 1);
+        self->seen[numbers[i]]++;
     }
-    const cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {IDS}, .data = ids};
+    const cadre_tensor_t tensor = ids_of(self->is_wide, numbers, ids);
     const cadre_argument_t argument = {"ids", &tensor};
     cadre_call_t call = cadre_call_tensors(&argument, 1);
     OK(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, LOCAL_WAIT_MS,
@@ -112,7 +137,7 @@ expect_rows(job_t *self)
     uint64_t keys[KEYS];
     uint64_t rows = 0;
     for (int i = 0; i < KEYS; i++) {
-        keys[i] = (uint64_t)i;
+        keys[i] = key_of(self->is_wide, i);
         rows += self->seen[i] > 0;
     }
     cadre_tensor_t value = {.data = NULL};
@@ -144,10 +169,10 @@ options_of(int ps, cadre_consistency_t consistency)
 }
 
 static void
-train(const local_cluster_options_t *options, bool kills)
+train_by(const local_cluster_options_t *options, bool is_wide, bool kills)
 {
-    job_t self;
-    job_open(&self, options);
+    job_t self = {.is_wide = is_wide};
+    open_as(&self, options);
     for (int i = 0; i < CLOSURES; i++) {
         schedule(&self, i);
         if (kills && i % 10 == 3) {
@@ -162,6 +187,12 @@ train(const local_cluster_options_t *options, bool kills)
     join(&self);
     expect_rows(&self);
     local_cluster_close(&self.cluster);
+}
+
+static void
+train(const local_cluster_options_t *options, bool kills)
+{
+    train_by(options, false, kills);
 }
 
 Test(conformance_tables, T1_an_update_lands_once_on_each_row)
@@ -183,6 +214,19 @@ Test(conformance_tables, T3_killed_tasks_lose_no_update_and_double_none)
     local_cluster_options_t options = options_of(2, CADRE_ASYNC);
     options.coordinator.recovery = CADRE_RECOVERY_REPLAY;
     train(&options, true);
+}
+
+Test(conformance_tables, T8_ids_of_64_bits_are_rows_as_small_ones_are)
+{
+    for (int ps = 1; ps <= 3; ps++) {
+        local_cluster_options_t options = options_of(ps, CADRE_ASYNC);
+        train_by(&options, true, false);
+    }
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    options.coordinator.recovery = CADRE_RECOVERY_REPLAY;
+    train_by(&options, true, true);
+    options = options_of(2, CADRE_SYNC);
+    train_by(&options, true, false);
 }
 
 Test(conformance_tables, T4_resumes_with_another_number_of_ps)
@@ -294,12 +338,12 @@ Test(conformance_tables, goes_back_to_the_rows_of_a_checkpoint)
 
 Test(conformance_tables, gets_back_the_values_of_rows_that_a_checkpoint_holds)
 {
-    job_t self;
+    job_t self = {.storage = CADRE_BF16};
     uint64_t saved = 0;
     int then[KEYS];
     const char *const names[] = {"users"};
     local_cluster_options_t options = options_of(2, CADRE_ASYNC);
-    job_open_stored(&self, &options, CADRE_BF16);
+    open_as(&self, &options);
     schedule_some(&self, 0, 3);
     OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, &saved));
     memcpy(then, self.seen, sizeof(then));
@@ -359,11 +403,11 @@ Test(conformance_tables, an_id_that_is_none_is_named_as_it_was_read)
 
 /* (row - 1)^2 of the rows of ids, whose gradient depends on what the rows are. */
 static cadre_program_t *
-new_lookup(void)
+new_lookup(bool is_wide)
 {
     cadre_program_t *p = cadre_program_new("lookup");
     const cadre_dim_t dims[] = {cadre_dim(IDS)};
-    cadre_node_t ids = cadre_op_arg(p, "ids", CADRE_I32, dims, 1);
+    cadre_node_t ids = cadre_op_arg(p, "ids", is_wide ? CADRE_I64 : CADRE_I32, dims, 1);
     cadre_node_t rows = cadre_op_take(p, cadre_op_table(p, "users", WIDTH), ids);
     cadre_node_t squares = cadre_op_square(p, cadre_op_sub(p, rows, cadre_op_const_f32(p, 1)));
     cadre_op_minimize(p, cadre_op_sum_all(p, squares));
@@ -373,10 +417,12 @@ new_lookup(void)
 
 /* Runs the lookup by hand and then on a worker, which sees the same rows, and changes them by the
  * gradients that were seen by hand. */
-Test(conformance_tables, T7_a_program_is_evaluated_with_the_rows_that_its_ids_name)
+static void
+look_up_by_hand(bool is_wide)
 {
-    job_t self;
-    int32_t ids[IDS];
+    job_t self = {.is_wide = is_wide};
+    int numbers[IDS];
+    int64_t ids[IDS];
     size_t count = 0;
     cadre_function_t *function = NULL;
     cadre_future_t *future = NULL;
@@ -387,18 +433,18 @@ Test(conformance_tables, T7_a_program_is_evaluated_with_the_rows_that_its_ids_na
     cadre_tensor_t old = {0};
     cadre_tensor_t changed = {0};
     local_cluster_options_t options = options_of(2, CADRE_ASYNC);
-    job_open(&self, &options);
+    open_as(&self, &options);
     schedule_some(&self, 0, 3);
     for (int i = 0; i < IDS; i++) {
-        ids[i] = (i * 7 + 90) % (KEYS + 9); /* some without a row */
+        numbers[i] = (i * 7 + 90) % (KEYS + 9); /* some without a row */
     }
-    const cadre_tensor_t tensor = {.dtype = CADRE_I32, .rank = 1, .shape = {IDS}, .data = ids};
+    const cadre_tensor_t tensor = ids_of(is_wide, numbers, ids);
     const cadre_argument_t argument = {"ids", &tensor};
     cadre_inspection_options_t given = cadre_inspection_options();
     given.tensors = &argument;
     given.tensor_count = 1;
     given.coordinator = self.cluster.coordinator;
-    cadre_program_t *p = new_lookup();
+    cadre_program_t *p = new_lookup(is_wide);
     OK(cadre_variable_read_counts(self.table, &before, LOCAL_WAIT_MS));
     OK(cadre_program_evaluate(p, &given, &inspection));
     OK(cadre_variable_read_counts(self.table, &counts, LOCAL_WAIT_MS));
@@ -426,4 +472,10 @@ Test(conformance_tables, T7_a_program_is_evaluated_with_the_rows_that_its_ids_na
     cadre_future_destroy(&future);
     cadre_inspection_destroy(&inspection);
     local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, T7_a_program_is_evaluated_with_the_rows_that_its_ids_name)
+{
+    look_up_by_hand(false);
+    look_up_by_hand(true);
 }

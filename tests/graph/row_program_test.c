@@ -322,6 +322,41 @@ Test(row_program, of_a_table_has_rows_for_the_keys_that_are_looked_up)
     cadre_program_destroy(&p);
 }
 
+/* Ids [B] of i64. */
+static cadre_node_t
+keys(cadre_program_t *p, const char *name)
+{
+    return cadre_op_arg(p, name, CADRE_I64, (cadre_dim_t[]){cadre_dim_symbol("B")}, 1);
+}
+
+Test(row_program, has_positions_of_i32_for_keys_of_i64)
+{
+    cadre_program_t *p = cadre_program_new("model");
+    cadre_node_t t = cadre_op_table(p, "t", 4);
+    cadre_node_t index = keys(p, "i");
+    cadre_node_t shifted = cadre_op_add(p, keys(p, "k"), cadre_op_const_i64(p, INT64_MIN));
+    cadre_node_t bag =
+        cadre_op_bag(p, cadre_op_square(p, t), index, ids(p, "o"), none, CADRE_BAG_SUM);
+    cadre_node_t rows_read = cadre_op_embedding(p, t, shifted);
+    cadre_op_minimize(p, cadre_op_add(p, loss_of(p, bag), loss_of(p, rows_read)));
+
+    size_t size_bytes = 0;
+    cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
+    const uint8_t *bytes = cadre_program_bytes(p, &size_bytes);
+    cadre_program_t *decoded = NULL;
+    cr_assert_eq(cadre_program_decode(bytes, size_bytes, &decoded), 0, "%s", cadre_error_text());
+    cadre_program_destroy(&p);
+
+    cadre_row_program_t *rows = rows_of(&decoded);
+    cr_assert_eq(rows->variables[0], 0);
+    cr_assert_eq(rows->sets.lookup_count, 2);
+    cr_assert_eq(rows->ids->nodes[rows->ids->results[0].node].dtype, CADRE_I64);
+    for (int i = 0; i < rows->sets.lookup_count; i++) {
+        cr_assert_eq(rows->program->arguments[rows->argument_count + i].dtype, CADRE_I32);
+    }
+    cadre_row_program_destroy(&rows);
+}
+
 Test(row_program, has_a_hash_of_its_own_and_is_no_program_of_the_wire)
 {
     cadre_program_t *p = cadre_program_new("model");

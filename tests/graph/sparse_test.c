@@ -251,6 +251,28 @@ Test(sparse, says_what_does_not_go_together)
     }
 }
 
+/* ---- keys ---- */
+
+/* Returns the dtype of the index that the program's take reads. */
+static cadre_dtype_t
+dtype_read(int64_t rows, cadre_dtype_t dtype)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("test");
+    cadre_node_t of = cadre_op_var(p, "table", (int64_t[]){rows, 4}, 2);
+    cadre_node_t index = arg(p, "ids", dtype, 1, cadre_dim_symbol("B"), cadre_dim(1));
+    cadre_node_t taken = cadre_op_take(p, of, index);
+    cr_assert_neq(taken.id, 0, "%s", cadre_error_text());
+    return cadre_program_node(p, cadre_program_at(p, taken)->inputs[1])->dtype;
+}
+
+Test(sparse, keys_of_i64_stay_as_they_are_where_there_are_as_many_rows_as_in_a_table)
+{
+    cr_assert_eq(dtype_read(CADRE_PROGRAM_TABLE_ROWS, CADRE_I64), CADRE_I64);
+    cr_assert_eq(dtype_read(CADRE_PROGRAM_TABLE_ROWS, CADRE_I32), CADRE_I32);
+    cr_assert_eq(dtype_read(CADRE_PROGRAM_TABLE_ROWS - 1, CADRE_I64), CADRE_I32);
+    cr_assert_eq(dtype_read(CADRE_PROGRAM_TABLE_ROWS + 1, CADRE_I64), CADRE_I32);
+}
+
 /* ---- nodes that no builder makes ---- */
 
 typedef enum { TABLE, INDEX, OFFSETS, WEIGHTS, GRADIENT, NARROW, DEEP, INPUTS } input_t;

@@ -37,7 +37,7 @@ typedef struct {
     char *address;
 } cadre_shard_entry_t;
 
-/* The rows that a table has, as far as a worker knows: keys may be any number. */
+/* The rows that a table has, as far as a worker knows: keys may be any 64 bits. */
 #define CADRE_TABLE_KEYS INT64_MAX
 
 typedef struct cadre_variable_entry {

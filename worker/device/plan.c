@@ -236,6 +236,20 @@ check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
     return 0;
 }
 
+/* Fails where rows are named by keys of i64, which are no positions: a run over all rows of what
+ * has as many as a table. */
+static int
+check_index(const cadre_plan_t *self, const cadre_plan_step_t *step)
+{
+    const cadre_indexes_t indexes = cadre_op_info(step->op)->indexes;
+    const bool has_rows = indexes != CADRE_INDEXES_NONE && indexes != CADRE_INDEXES_LABELS;
+    if (has_rows && self->values[step->inputs[1]].dtype != CADRE_I32) {
+        return cadre_fail(CADRE_EINVALID, "%s: ids of i64 are keys, and only tables have any",
+                          cadre_op_text(step->op, 0));
+    }
+    return 0;
+}
+
 /* Makes a step for each node that computes something on which a gradient or result depends (live),
  * in the program's order. */
 static int
@@ -258,6 +272,9 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
         memcpy(step->inputs, node->inputs, sizeof(step->inputs));
         if (step->op == CADRE_OP_MATMUL && check_matmul(self, step) < 0) {
             return CADRE_ETOOLARGE;
+        }
+        if (check_index(self, step) < 0) {
+            return CADRE_EINVALID;
         }
     }
     return 0;

@@ -9,7 +9,7 @@
 #include "common/spec/table_spec.h"
 #include "common/tensor/split.h"
 
-enum { PADDING = -1, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { PADDING = CADRE_PROGRAM_PADDING, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 void
 cadre_id_list_begin(cadre_id_list_t *self)
@@ -60,27 +60,40 @@ refuse(const cadre_row_lookup_t *lookup, const cadre_tensor_t *ids, int64_t at, 
                       cadre_op_text(lookup->op, 0), id, at, lookup->pads ? PADDING : 0, rows - 1);
 }
 
+/* Adds a position: of a row, or padding. */
+static void
+add_one(cadre_id_list_t *self, uint64_t id, bool is_padding)
+{
+    if (is_padding) {
+        self->positions[self->position_count] = PADDING;
+    } else {
+        self->entries[self->entry_count++] = (cadre_id_entry_t){id, self->position_count};
+    }
+    self->position_count++;
+}
+
 int
 cadre_id_list_add(cadre_id_list_t *self, const cadre_row_lookup_t *lookup,
                   const cadre_tensor_t *ids, int64_t rows, size_t *first)
 {
     const int64_t count = cadre_tensor_count(ids);
     const int64_t low = lookup->pads ? PADDING : 0;
-    const int32_t *from = ids->data;
     reserve_entries(self, (size_t)count);
     reserve_positions(self, (size_t)count);
     *first = self->position_count;
+    if (ids->dtype == CADRE_I64) {
+        const int64_t *keys = ids->data;
+        for (int64_t i = 0; i < count; i++) {
+            add_one(self, (uint64_t)keys[i], lookup->pads && keys[i] == PADDING);
+        }
+        return 0;
+    }
+    const int32_t *from = ids->data;
     for (int64_t i = 0; i < count; i++) {
         if (from[i] < low || from[i] >= rows) {
             return refuse(lookup, ids, i, rows);
         }
-        if (from[i] == PADDING) {
-            self->positions[self->position_count] = PADDING;
-        } else {
-            self->entries[self->entry_count++] =
-                (cadre_id_entry_t){(uint64_t)from[i], self->position_count};
-        }
-        self->position_count++;
+        add_one(self, (uint64_t)from[i], from[i] == PADDING);
     }
     return 0;
 }
@@ -92,7 +105,7 @@ cadre_id_list_add_numbers(cadre_id_list_t *self, const char *what, const int64_t
     reserve_entries(self, (size_t)count);
     reserve_positions(self, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
-        if (ids[i] < 0 || ids[i] >= rows) {
+        if (rows != CADRE_ID_ALL && (ids[i] < 0 || ids[i] >= rows)) {
             return cadre_fail(CADRE_EDATA,
                               "%s: row %" PRId64 " at %" PRId64 " is not in 0..%" PRId64, what,
                               ids[i], i, rows - 1);

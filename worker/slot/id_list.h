@@ -38,14 +38,18 @@ typedef struct {
 /* Begins the next run: forgets ids and positions. */
 void cadre_id_list_begin(cadre_id_list_t *self);
 
-/* Adds the ids of a lookup, i32, which must be below `rows`. `*first`: where its positions, of the
- * ids' number, will begin in `positions`. Fails with CADRE_EDATA for an id that is out of range,
- * with the text that a device has for it. */
+/* The rows of a table, each of which an i64 names by its bits. */
+#define CADRE_ID_ALL INT64_MAX
+
+/* Adds the ids of a lookup: i32, which must be below `rows`, or i64, each of which is a key by its
+ * bits. -1 is no id where the lookup pads. `*first`: where its positions, of the ids' number, will
+ * begin in `positions`. Fails with CADRE_EDATA for an id that is out of range, with the text that a
+ * device has for it. */
 int cadre_id_list_add(cadre_id_list_t *self, const cadre_row_lookup_t *lookup,
                       const cadre_tensor_t *ids, int64_t rows, size_t *first);
 
-/* Adds ids that are no part of a program, as cadre_id_list_add; `what` names their variable in the
- * text. */
+/* Adds ids that are no part of a program: below `rows`, or with CADRE_ID_ALL keys by their bits.
+ * Fails with CADRE_EDATA for an id that is out of range; `what` names the variable in the text. */
 int cadre_id_list_add_numbers(cadre_id_list_t *self, const char *what, const int64_t *ids,
                               int64_t count, int64_t rows);
 

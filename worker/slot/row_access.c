@@ -17,7 +17,8 @@ cadre_row_access_init(cadre_row_access_t *self, const cadre_variable_entry_t *va
     if (count < 1 || !ids) {
         return cadre_fail(CADRE_EINVALID, "%" PRId64 " rows of %s", count, variable->name);
     }
-    int status = cadre_id_list_add_numbers(&self->list, variable->name, ids, count, variable->rows);
+    const int64_t rows = variable->is_table ? CADRE_ID_ALL : variable->rows;
+    int status = cadre_id_list_add_numbers(&self->list, variable->name, ids, count, rows);
     if (status < 0) {
         return status;
     }

@@ -17,8 +17,9 @@ typedef struct {
     cadre_rows_t rows; /* borrowed from the list */
 } cadre_row_access_t;
 
-/* Lists the rows of a variable that `ids` name. Fails with CADRE_EINVALID for a variable without
- * rows and for less than one id, with CADRE_EDATA for an id that is no row. */
+/* Lists the rows of a variable that `ids` name, of a table by the bits of each. Fails with
+ * CADRE_EINVALID for a variable without rows and for less than one id, with CADRE_EDATA for an id
+ * that is no row. */
 int cadre_row_access_init(cadre_row_access_t *self, const cadre_variable_entry_t *variable,
                           const int64_t *ids, int64_t count);
 void cadre_row_access_fini(cadre_row_access_t *self);

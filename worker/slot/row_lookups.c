@@ -18,6 +18,27 @@ is_pushed(const cadre_program_t *program, int variable)
     return false;
 }
 
+/* Fails where rows of a variable that is no table are looked up by keys of i64, which are not below
+ * its rows. */
+static int
+check_keys(const cadre_row_program_t *made, const cadre_program_t *program,
+           const cadre_variable_entry_t *const *variables)
+{
+    for (int i = 0; i < cadre_program_variable_count(program); i++) {
+        for (int k = 0; k < made->sets.lookup_count && !variables[i]->is_table; k++) {
+            const cadre_row_lookup_t *lookup = &made->sets.lookups[k];
+            if (lookup->set == made->variables[i] &&
+                cadre_program_node(program, lookup->index)->dtype == CADRE_I64) {
+                return cadre_fail(CADRE_EINVALID,
+                                  "program %s looks up %s by ids of i64, which are keys, and it is "
+                                  "no table",
+                                  cadre_program_name(program), variables[i]->name);
+            }
+        }
+    }
+    return 0;
+}
+
 /* Fails where a table is not only looked up, so that there would be no end of what to pull. */
 static int
 check_tables(const cadre_row_lookups_t *self, const cadre_program_t *program,
@@ -46,6 +67,9 @@ cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program
     *self = (cadre_row_lookups_t){0};
     int status = cadre_row_program_new(program, may, &self->made);
     status = status < 0 ? status : check_tables(self, program, variables);
+    if (status == 0 && self->made) {
+        status = check_keys(self->made, program, variables);
+    }
     if (status < 0) {
         cadre_row_program_destroy(&self->made);
     }
@@ -161,6 +185,7 @@ set_arguments(cadre_row_lookups_t *self, const cadre_slot_run_t *run)
         cadre_tensor_t *positions = &self->arguments[self->made->argument_count + i];
         const int set = self->made->sets.lookups[i].set;
         *positions = *ids_of(self, run, i);
+        positions->dtype = CADRE_I32;
         positions->data = self->lists[set].positions + self->firsts[i];
     }
 }

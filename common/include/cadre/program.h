@@ -117,9 +117,10 @@ CADRE_API cadre_node_t cadre_op_arg(cadre_program_t *self, const char *name, cad
 CADRE_API cadre_node_t cadre_op_var(cadre_program_t *self, const char *name, const int64_t *shape,
                                     int rank);
 
-/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 8,192, by key: the ids
- * that a program looks up in it are from 0 to 2,147,483,647, and a key without a row has the first
- * values that its table gives it. It can only be looked up, as docs/programs.md says, and pushed
+/* Adds a table, a sparse variable of rows of `dim` f32 numbers, from 1 to 8,192, by key. Ids that
+ * a program looks up in it are i32 or f32 from 0 on, or i64, of which all 64 bits are the key: a
+ * negative one is the key 2^64 above it. A key without a row has the first values that its table
+ * gives it. It can only be looked up, as docs/programs.md says, and pushed
  * to; a closure of a program that does anything else with it fails with CADRE_EINVALID. */
 CADRE_API cadre_node_t cadre_op_table(cadre_program_t *self, const char *name, int64_t dim);
 
@@ -235,7 +236,8 @@ CADRE_API cadre_node_t cadre_op_pad(cadre_program_t *self, cadre_node_t x, int a
                                     int64_t after);
 
 /* --- Rows of a table, found by their positions: i32, or i64, of which one beyond i32 is no row of
- * any table, and error texts call it -2147483648 --- */
+ * any variable, and error texts call it -2147483648; what is said below of positions outside of the
+ * rows does not hold for keys of i64 (cadre_op_table) --- */
 
 /* For example:
  *
@@ -261,7 +263,8 @@ typedef enum {
  * [B], where bag i begins at offsets[i] and ends where the next one begins, the last at nnz; so the
  * first offset is 0 and none is less than the one before. The result is [B, D]. `weights` [nnz]
  * scales each row; the empty node means 1, and a mean takes none. Position -1 is padding and counts
- * for nothing, also not in a mean; an empty bag gives zeros. Other positions outside 0..N-1, and
+ * for nothing, also not in a mean (and so is i64 -1 in a table, whose key 2^64 - 1 no bag finds);
+ * an empty bag gives zeros. Other positions outside 0..N-1, and
  * offsets that break their rule, fail the closure with CADRE_EDATA. */
 CADRE_API cadre_node_t cadre_op_bag(cadre_program_t *self, cadre_node_t table, cadre_node_t index,
                                     cadre_node_t offsets, cadre_node_t weights,

@@ -27,8 +27,8 @@ place_field(cadre_program_t *p, cadre_node_t x, int64_t number, const int64_t ra
 }
 
 /* Returns the ids x, in columns that each have ids of their own, as keys: that of id i of column c
- * is c CADRE_LAYER_IDS_MAX + i. In i64, since f32 does not hold them; what is no id becomes a key
- * below 0, which is that of no row. */
+ * is c CADRE_LAYER_IDS_MAX + i. Added in i64, since f32 does not hold them, and cast to i32, which
+ * does; what is no id becomes one below 0, which an i32 refuses and an i64 would look up. */
 static cadre_node_t
 place_keys(cadre_program_t *p, cadre_node_t x)
 {
@@ -45,7 +45,9 @@ place_keys(cadre_program_t *p, cadre_node_t x)
         first[i] = i * CADRE_LAYER_IDS_MAX;
     }
     const cadre_tensor_t begins = cadre_tensor_view(CADRE_I64, first, &count, 1);
-    return cadre_op_add(p, cadre_op_cast(p, ids, CADRE_I64), cadre_op_const(p, &begins));
+    cadre_node_t keys =
+        cadre_op_add(p, cadre_op_cast(p, ids, CADRE_I64), cadre_op_const(p, &begins));
+    return cadre_op_cast(p, keys, CADRE_I32);
 }
 
 cadre_node_t

@@ -410,7 +410,7 @@ Test(api_evaluate, names_the_number_that_is_no_id)
     numbers[1][2] = 0;
     ids[1] = INT64_C(1) << 40;
     cr_expect_eq(cadre_program_evaluate(p, &options, NULL), CADRE_EDATA);
-    cr_expect(strstr(cadre_error_text(), "argument wide has 1099511627776 (row 1, column 0"), "%s",
+    cr_expect(strstr(cadre_error_text(), "key 1099511627776 of table users has no row"), "%s",
               cadre_error_text());
     cadre_program_destroy(&p);
 }

@@ -143,6 +143,19 @@ Test(plan, leaves_out_what_no_output_needs)
     cadre_plan_destroy(&plan);
 }
 
+/* A run over all rows has positions; keys are for a worker to replace (row_program.h). */
+Test(plan, refuses_keys_of_i64)
+{
+    cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("keys");
+    cadre_node_t keys = batch_arg(p, "keys", CADRE_I64, 3);
+    cadre_op_result(p, "rows", cadre_op_take(p, cadre_op_table(p, "table", 4), keys));
+    cr_assert_eq(cadre_program_finish(p), 0, "%s", cadre_error_text());
+    int64_t symbol_values[CADRE_SYMBOLS_MAX] = {4};
+    cadre_plan_t *plan = NULL;
+    cr_assert_eq(cadre_plan_new(p, symbol_values, CADRE_PLAN_REUSE, &plan), CADRE_EINVALID);
+    cr_assert_str_eq(cadre_error_text(), "take: ids of i64 are keys, and only tables have any");
+}
+
 Test(plan, refuses_sizes_beyond_any_memory)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("large");

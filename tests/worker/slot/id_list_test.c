@@ -99,6 +99,27 @@ Test(id_list, refuses_ids_out_of_range_as_devices_do)
     expect_refusal(&of_bag, &ids, "bag: index -2 at 2 is not in -1..4");
 }
 
+/* Keys of i64 are all 64 bits of theirs: -1 too, but in a bag. */
+Test(id_list, takes_each_i64_as_a_key)
+{
+    int64_t data[] = {INT64_MIN, 1, -1, INT64_MAX, 1, INT64_MIN + 1};
+    const cadre_tensor_t ids = cadre_tensor_view(CADRE_I64, data, (int64_t[]){6}, 1);
+    cadre_id_list_t list = {0};
+    size_t first = 0;
+    cadre_id_list_begin(&list);
+    cr_assert_eq(cadre_id_list_add(&list, &of_take, &ids, 1, &first), 0);
+    cadre_id_list_finish(&list);
+    expect_ids(&list, (uint64_t[]){1, INT64_MAX, 1ULL << 63, (1ULL << 63) + 1, UINT64_MAX}, 5);
+    cr_assert_arr_eq(list.positions, ((int32_t[]){2, 0, 4, 1, 0, 3}), 6 * sizeof(int32_t));
+
+    cadre_id_list_begin(&list);
+    cr_assert_eq(cadre_id_list_add(&list, &of_bag, &ids, 1, &first), 0);
+    cadre_id_list_finish(&list);
+    expect_ids(&list, (uint64_t[]){1, INT64_MAX, 1ULL << 63, (1ULL << 63) + 1}, 4);
+    cr_assert_arr_eq(list.positions, ((int32_t[]){2, 0, -1, 1, 0, 3}), 6 * sizeof(int32_t));
+    cadre_id_list_fini(&list);
+}
+
 Test(id_list, covers_partitions_that_nothing_reads)
 {
     cadre_id_list_t list = {0};

@@ -75,3 +75,16 @@ Test(row_access, refuses_what_are_no_rows)
     cr_expect_eq(cadre_row_access_init(&access, &variable, (int64_t[]){0}, 1), CADRE_EINVALID);
     cadre_row_access_fini(&access);
 }
+
+Test(row_access, of_a_table_takes_all_bits_as_keys)
+{
+    cadre_variable_entry_t variable = entry();
+    variable.is_table = true;
+    variable.partitions = 1;
+    const int64_t ids[] = {-1, INT64_MAX, 2};
+    cadre_row_access_t access;
+    cr_assert_eq(cadre_row_access_init(&access, &variable, ids, 3), 0, "%s", cadre_error_text());
+    cr_assert_eq(access.rows.count, 3);
+    cr_assert_arr_eq(access.rows.ids, ((uint64_t[]){2, INT64_MAX, UINT64_MAX}), 24);
+    cadre_row_access_fini(&access);
+}

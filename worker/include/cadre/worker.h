@@ -93,8 +93,9 @@ CADRE_API int cadre_invocation_pull(cadre_invocation_t *self, const char *variab
                                     const cadre_tensor_t **value);
 
 /* Pulls `count` rows, at least 1, of variable `variable`: those whose numbers `ids` are, in this
- * order, as often as they stand there; blocks. Only these travel. The tensor, [count, ...], belongs
- * to the invocation and must not be written; each call gives one of its own.
+ * order, as often as they stand there; blocks. Of a table ids are keys: all 64 bits of each, so
+ * that a negative one is the key 2^64 above it. Only these rows travel. The tensor, [count, ...],
+ * belongs to the invocation and must not be written; each call gives one of its own.
  *
  * CADRE_EINVALID: the variable has no rows, or `count` is below 1.
  * CADRE_EDATA: an id is no row of the variable.
