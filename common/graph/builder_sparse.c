@@ -88,6 +88,34 @@ whole_numbers(cadre_program_t *self, cadre_node_t x)
     return cadre_op_cast(self, known, CADRE_I32);
 }
 
+/* Returns keys of the numbers that a row has of each: the sum of part i times 2^(24 i), which wraps
+ * around to all 64 bits. */
+cadre_node_t
+cadre_op_key(cadre_program_t *self, cadre_node_t x)
+{
+    static const int64_t units[CADRE_KEY_PARTS] = {1, INT64_C(1) << CADRE_KEY_BITS,
+                                                   INT64_C(1) << (2 * CADRE_KEY_BITS)};
+    if (!cadre_program_has(self, x, "key")) {
+        return none;
+    }
+    const cadre_program_node_t *of = cadre_program_at(self, x);
+    const cadre_extents_t *shape = &of->shape;
+    if (of->dtype != CADRE_F32 || shape->rank < 1 ||
+        !cadre_extent_equal(shape->extents[shape->rank - 1],
+                            cadre_extent_number(CADRE_KEY_PARTS))) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        cadre_program_mistake(
+            self, cadre_fail(CADRE_ESHAPE, "key: %s of %s is not [..,%d] of f32",
+                             cadre_extents_text(shape, cadre_program_symbols(self), text),
+                             cadre_dtype_text(of->dtype), (int)CADRE_KEY_PARTS));
+        return none;
+    }
+    const cadre_tensor_t tensor =
+        cadre_tensor_view(CADRE_I64, units, (const int64_t[]){CADRE_KEY_PARTS}, 1);
+    cadre_node_t parts = cadre_op_cast(self, x, CADRE_I64);
+    return cadre_op_sum(self, cadre_op_mul(self, parts, cadre_op_const(self, &tensor)), -1);
+}
+
 /* Returns the row of the table for each id. */
 cadre_node_t
 cadre_op_embedding(cadre_program_t *self, cadre_node_t table, cadre_node_t ids)

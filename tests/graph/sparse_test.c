@@ -201,11 +201,24 @@ wide_ids_of_candidates(cadre_program_t *p)
     return cadre_op_in_batch_softmax(p, x, x, rows_index(p, "i"), none);
 }
 
+static cadre_node_t
+key_of_two_numbers(cadre_program_t *p)
+{
+    return cadre_op_key(p, float_rows(p, "x", 2));
+}
+static cadre_node_t
+key_of_integers(cadre_program_t *p)
+{
+    return cadre_op_key(p, rows_index(p, "x"));
+}
+
 static const struct {
     cadre_node_t (*build)(cadre_program_t *p);
     int status;
     const char *text;
 } mistakes[] = {
+    {key_of_two_numbers, CADRE_ESHAPE, "model: key: [B,2] of f32 is not [..,3] of f32"},
+    {key_of_integers, CADRE_ESHAPE, "model: key: [B,3] of i32 is not [..,3] of f32"},
     {take_by_float, CADRE_EDTYPE, "model: take: the index must be i32, not f32"},
     {take_of_integers, CADRE_EDTYPE, "model: take: needs f32, f64, i64 or bf16, not i32"},
     {take_of_number, CADRE_ESHAPE, "model: take: the table needs at least one axis"},

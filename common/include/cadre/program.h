@@ -521,6 +521,14 @@ CADRE_API cadre_node_t cadre_op_top_k_correct(cadre_program_t *self, cadre_node_
 
 /* --- Layers and losses over tables --- */
 
+/* An id of 64 bits in rows of f32, which hold 24: so many numbers, the id's lowest CADRE_KEY_BITS
+ * first, as the columns of a dataset with "key" have it (docs/data.md). */
+enum { CADRE_KEY_PARTS = 3, CADRE_KEY_BITS = 24 };
+
+/* Returns the ids that x, f32 [.., CADRE_KEY_PARTS], has in such numbers, as i64 [..]: keys of a
+ * table. Whatever they are makes a key; a part beyond its bits is added to the next ones. */
+CADRE_API cadre_node_t cadre_op_key(cadre_program_t *self, cadre_node_t x);
+
 /* Returns the row of table [N, D] for each of the ids [I..], as [I.., D], of rank 4 at most. Ids
  * are i32, i64, or f32 as the columns of a dataset are; an f32 that is not whole counts as -1. An
  * id outside 0..N-1 fails the closure with CADRE_EDATA. The text names the id and, for ids [B, ..],

@@ -85,6 +85,24 @@ Test(sparse_layer, embedding_takes_the_rows_of_ids_that_are_columns)
     }
 }
 
+Test(sparse_layer, key_joins_the_bits_that_three_numbers_have)
+{
+    static const uint64_t keys[BATCH] = {0, 76561197960265729U, UINT64_MAX, 1ULL << 63};
+    float parts[BATCH][CADRE_KEY_PARTS];
+    for (int i = 0; i < BATCH; i++) {
+        parts[i][0] = (float)(keys[i] & 0xffffff);
+        parts[i][1] = (float)(keys[i] >> 24 & 0xffffff);
+        parts[i][2] = (float)(keys[i] >> 48);
+    }
+    const cadre_tensor_t x =
+        cadre_tensor_view(CADRE_F32, parts, (const int64_t[]){BATCH, CADRE_KEY_PARTS}, 2);
+    cadre_program_t *p = cadre_program_new("key");
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t made =
+        run_once(p, cadre_op_key(p, arg_like(p, "x", &x)), &x);
+    cr_assert(made.dtype == CADRE_I64 && made.rank == 1 && made.shape[0] == BATCH);
+    cr_assert_arr_eq(made.data, keys, sizeof(keys));
+}
+
 Test(sparse_layer, embedding_names_the_row_of_an_id_that_is_none)
 {
     static const struct {
