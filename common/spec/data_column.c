@@ -1,5 +1,6 @@
 #include "common/spec/data_column.h"
 
+#include <cadre/program.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -66,6 +67,24 @@ set_hash_seed(const char *key, const json_t *value, cadre_data_column_t *column)
 }
 
 static int
+set_key(const char *key, const json_t *value, cadre_data_column_t *column)
+{
+    static const char *const words[] = {
+#define ROW(NAME, word) [CADRE_DATA_KEY_##NAME] = #word,
+        CADRE_DATA_KEY_LIST(ROW)
+#undef ROW
+    };
+    const char *text = json_string_value(value);
+    for (size_t i = 1; text && i < CADRE_COUNT_OF(words); i++) {
+        if (strcmp(words[i], text) == 0) {
+            column->key = (cadre_data_key_t)i;
+            return 0;
+        }
+    }
+    return refuse(key, "\"id\" or \"word\"");
+}
+
+static int
 set_items(const char *key, const json_t *value, cadre_data_column_t *column)
 {
     return integer_between(key, value, (int64_t[]){1, CADRE_DATA_ITEMS_MAX}, &column->items);
@@ -97,8 +116,9 @@ static const struct {
     const char *key;
     int (*set)(const char *key, const json_t *value, cadre_data_column_t *column);
 } settings[] = {
-    {"column", set_column}, {"hash", set_hash},           {"hash_seed", set_hash_seed},
-    {"items", set_items},   {"separator", set_separator}, {"weights", set_weights},
+    {"column", set_column},   {"hash", set_hash},   {"hash_seed", set_hash_seed},
+    {"key", set_key},         {"items", set_items}, {"separator", set_separator},
+    {"weights", set_weights},
 };
 
 static int
@@ -120,8 +140,13 @@ complete(const json_t *object, cadre_data_column_t *column)
         return cadre_fail(CADRE_ECONFIG, "key \"column\" is missing: its "
                                          "name, or its number from 0");
     }
-    if (column->hash_seed > 0 && column->buckets == 0) {
-        return cadre_fail(CADRE_ECONFIG, "key \"hash_seed\" goes with \"hash\" only");
+    if (column->key != CADRE_DATA_KEY_NONE && column->buckets > 0) {
+        return cadre_fail(CADRE_ECONFIG, "keys \"hash\" and \"key\" do not go together: a key has "
+                                         "all 64 bits of the hash");
+    }
+    if (column->hash_seed > 0 && column->buckets == 0 && column->key != CADRE_DATA_KEY_WORD) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "key \"hash_seed\" goes with \"hash\", or \"key\" \"word\", only");
     }
     if (column->items == 0 && (column->separator || column->is_weighted)) {
         return cadre_fail(CADRE_ECONFIG,
@@ -172,13 +197,20 @@ cadre_data_column_fini(cadre_data_column_t *self)
 }
 
 int64_t
+cadre_data_column_id_width(const cadre_data_column_t *self)
+{
+    return self->key == CADRE_DATA_KEY_NONE ? 1 : CADRE_KEY_PARTS;
+}
+
+int64_t
 cadre_data_column_width(const cadre_data_column_t *self)
 {
-    return self->items > 0 ? 2 * self->items : 1;
+    const int64_t id = cadre_data_column_id_width(self);
+    return self->items > 0 ? (id + 1) * self->items : id;
 }
 
 bool
 cadre_data_column_has_words(const cadre_data_column_t *self)
 {
-    return self->items > 0 || self->buckets > 0;
+    return self->items > 0 || self->buckets > 0 || self->key != CADRE_DATA_KEY_NONE;
 }

@@ -292,6 +292,15 @@ set_buckets(const char *key, const json_t *value, cadre_data_spec_t *spec)
 }
 
 static int
+set_keys(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    spec->has_keys = json_is_true(value);
+    return json_is_boolean(value)
+               ? 0
+               : cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" must be true or false", key);
+}
+
+static int
 set_vocabulary(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 2, CADRE_DATA_WORDS_MAX, &spec->vocabulary);
@@ -423,6 +432,7 @@ static const struct {
     {"features", CADRE_DATA_SPARSE, set_features},
     {"items", CADRE_DATA_SPARSE, set_items},
     {"buckets", CADRE_DATA_HASHED, set_buckets},
+    {"keys", CADRE_DATA_HASHED, set_keys},
     {"vocabulary", CADRE_DATA_WORDS, set_vocabulary},
     {"min_count", CADRE_DATA_WORDS, set_min_count},
     {"subsample", CADRE_DATA_WORDS, set_subsample},
@@ -506,8 +516,12 @@ check_whole(const cadre_data_spec_t *spec)
         spec->labels_paths.count == 0) {
         return cadre_fail(CADRE_ECONFIG, "dataset: key \"labels_path\" is missing");
     }
-    if (cadre_data_format_has(spec->format, CADRE_DATA_HASHED) && spec->buckets == 0) {
-        return cadre_fail(CADRE_ECONFIG, "dataset: key \"buckets\" is missing");
+    if (cadre_data_format_has(spec->format, CADRE_DATA_HASHED) &&
+        (spec->buckets > 0) == spec->has_keys) {
+        return cadre_fail(CADRE_ECONFIG, spec->has_keys
+                                             ? "dataset: keys \"buckets\" and \"keys\" do not go "
+                                               "together: a key has all 64 bits of the hash"
+                                             : "dataset: key \"buckets\" is missing");
     }
     /* Whoever looks up the indices has a table of a size that all files share. */
     if (spec->items > 0 && spec->features == 0) {

@@ -133,6 +133,7 @@ typedef struct {
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
     int64_t buckets;           /* criteo: ids of each column of words */
+    bool has_keys;             /* criteo: words are keys of 64 bits, and there are no buckets */
     int64_t vocabulary;        /* this and the next five are for text: most words with an id */
     int64_t min_count;         /* words that are there less often have none */
     double subsample;          /* share of a text from which on a word is thinned out; 0: none is */
@@ -163,6 +164,7 @@ typedef struct {
  *   "items"        libsvm, with "features": a row is so many indices, then as many values; a line
  *                  with fewer is filled up with index 0 and value 0. Default: dense rows
  *   "buckets"      criteo, required: words become ids from 1 to so many - 1, 0 where there is none
+ *   "keys"         criteo, in the place of "buckets": true: words become keys of 64 bits
  *   "vocabulary"   text, required: the most frequent words have ids from 0, so many at most
  *   "min_count"    text: words that are there less often have no id and are left out; default 5
  *   "subsample"    text: words with a larger share than this are thinned out; default 0.001

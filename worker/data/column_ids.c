@@ -1,5 +1,6 @@
 #include "worker/data/column_ids.h"
 
+#include <cadre/program.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -24,6 +25,22 @@ cadre_column_ids_of_word(const char *word, size_t length, uint64_t seed, int64_t
     return (int64_t)(1 + XXH3_64bits_withSeed(word, length, seed) % (uint64_t)(buckets - 1));
 }
 
+uint64_t
+cadre_column_ids_key_of_word(const char *word, size_t length, uint64_t seed)
+{
+    return length > 0 ? XXH3_64bits_withSeed(word, length, seed) : 0;
+}
+
+void
+cadre_column_ids_write_key(uint64_t key, float *x)
+{
+    const uint64_t mask = (UINT64_C(1) << CADRE_KEY_BITS) - 1;
+    for (int i = 0; i < CADRE_KEY_PARTS; i++) {
+        x[i] = (float)(key & mask);
+        key >>= CADRE_KEY_BITS;
+    }
+}
+
 /* Returns the piece without blanks around it. */
 static piece_t
 trim(piece_t piece)
@@ -46,10 +63,34 @@ refuse(piece_t piece, const char *wanted)
                       cadre_bad_lines_token(piece.at, piece.end, token), wanted);
 }
 
+/* Gives the key that the piece is as a number, a negative one by its bits; or the hash of the
+ * word. */
+static int
+read_key(const cadre_data_column_t *column, piece_t piece, float *id)
+{
+    uint64_t key = 0;
+    if (column->key == CADRE_DATA_KEY_WORD) {
+        key = cadre_column_ids_key_of_word(piece.at, (size_t)(piece.end - piece.at),
+                                           (uint64_t)column->hash_seed);
+    } else {
+        const bool is_negative = piece.at < piece.end && *piece.at == '-';
+        const uint64_t most = is_negative ? UINT64_C(1) << 63 : UINT64_MAX;
+        if (cadre_number_scan_index(piece.at + is_negative, piece.end, most, &key) != piece.end) {
+            return refuse(piece, "key, a whole number from -2^63 to 2^64 - 1");
+        }
+        key = is_negative ? 0 - key : key;
+    }
+    cadre_column_ids_write_key(key, id);
+    return 0;
+}
+
 /* Gives the id of a word, or the id that the piece is. */
 static int
 read_id(const cadre_data_column_t *column, piece_t piece, float *id)
 {
+    if (column->key != CADRE_DATA_KEY_NONE) {
+        return read_key(column, piece, id);
+    }
     const size_t length = (size_t)(piece.end - piece.at);
     if (column->buckets > 0) {
         *id = (float)cadre_column_ids_of_word(piece.at, length, (uint64_t)column->hash_seed,
@@ -112,7 +153,9 @@ count_items(const cadre_data_column_t *column, piece_t bag)
 static int
 read_bag(const cadre_data_column_t *column, piece_t bag, float *x)
 {
-    memset(x, 0, 2 * (size_t)column->items * sizeof(*x));
+    const int64_t width = cadre_data_column_id_width(column);
+    float *weights = x + width * column->items;
+    memset(x, 0, (size_t)cadre_data_column_width(column) * sizeof(*x));
     if (bag.at == bag.end) {
         return 0;
     }
@@ -125,7 +168,7 @@ read_bag(const cadre_data_column_t *column, piece_t bag, float *x)
     for (int64_t i = 0; i < count; i++) {
         const char *stop = memchr(at, column->separator, (size_t)(bag.end - at));
         stop = stop ? stop : bag.end;
-        int status = read_item(column, trim((piece_t){at, stop}), &x[i], &x[column->items + i]);
+        int status = read_item(column, trim((piece_t){at, stop}), &x[width * i], &weights[i]);
         if (status < 0) {
             return cadre_fail_within(status, "item %" PRId64, i);
         }

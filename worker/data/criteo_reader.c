@@ -4,8 +4,10 @@
  *
  * A row is the 13 numbers x as log(1 + max(x, 0)), 0 where there is none (Naumov and others 2019,
  * "Deep learning recommendation model"), then 26 ids: of a word its XXH3-64 with the column's
- * number from 0 as the seed, to 1 .. buckets - 1; 0 where there is none.
+ * number from 0 as the seed, to 1 .. buckets - 1; 0 where there is none. Or 26 keys: all bits of
+ * that hash, in CADRE_KEY_PARTS numbers each.
  */
+#include <cadre/program.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +18,12 @@
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 
-enum { NUMBERS = 13, WORDS = 26, COLUMNS = 1 + NUMBERS + WORDS };
+enum {
+    NUMBERS = 13,
+    WORDS = 26,
+    COLUMNS = 1 + NUMBERS + WORDS,
+    FEATURES_MAX = NUMBERS + CADRE_KEY_PARTS * WORDS, /* of a row with keys */
+};
 
 /* A column of the line. */
 typedef struct {
@@ -58,9 +65,23 @@ read_number(const field_t *fields, int index, double *out)
     return 0;
 }
 
+/* Writes the id of the word in column `index` of the words, or its key. */
+static void
+write_word(const cadre_reader_t *self, const field_t *field, int index, float *words)
+{
+    const size_t length = (size_t)(field->end - field->at);
+    if (self->spec->has_keys) {
+        cadre_column_ids_write_key(cadre_column_ids_key_of_word(field->at, length, (uint64_t)index),
+                                   &words[CADRE_KEY_PARTS * index]);
+    } else {
+        words[index] = (float)cadre_column_ids_of_word(field->at, length, (uint64_t)index,
+                                                       self->spec->buckets);
+    }
+}
+
 /* Fills the row and reads the label. */
 static int
-parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[NUMBERS + WORDS],
+parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[FEATURES_MAX],
            double *label)
 {
     field_t fields[COLUMNS];
@@ -80,9 +101,7 @@ parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[
         }
     }
     for (int i = 0; status == 0 && i < WORDS; i++) {
-        const field_t *field = &fields[1 + NUMBERS + i];
-        x[NUMBERS + i] = (float)cadre_column_ids_of_word(
-            field->at, (size_t)(field->end - field->at), (uint64_t)i, self->spec->buckets);
+        write_word(self, &fields[1 + NUMBERS + i], i, &x[NUMBERS]);
     }
     return status;
 }
@@ -92,7 +111,7 @@ parse_line(const cadre_reader_t *self, const char *line, size_t length, float x[
 static int
 add_line(cadre_reader_t *self, const char *line, size_t length)
 {
-    float x[NUMBERS + WORDS];
+    float x[FEATURES_MAX];
     double number = 0;
     cadre_label_t label;
     if (parse_line(self, line, length, x, &number) < 0 ||
@@ -107,7 +126,7 @@ add_line(cadre_reader_t *self, const char *line, size_t length)
 int
 cadre_criteo_begin(cadre_reader_t *self)
 {
-    self->features = NUMBERS + WORDS;
+    self->features = self->spec->has_keys ? FEATURES_MAX : NUMBERS + WORDS;
     cadre_reader_make_store(self, CADRE_ROWS_F32, self->features);
     return 0;
 }

@@ -176,6 +176,7 @@ static const struct {
     {"features", "i", NULL},
     {"items", "i", NULL},
     {"buckets", "i", NULL},
+    {"keys", "b", NULL},
     {"vocabulary", "i", NULL},
     {"min_count", "i", NULL},
     {"subsample", "n", NULL},

@@ -278,6 +278,33 @@ Test(data_spec, reads_columns_of_words_and_bags)
     cadre_data_spec_fini(&spec);
 }
 
+Test(data_spec, reads_columns_of_keys)
+{
+    cadre_data_spec_t spec = {0};
+    cr_assert_eq(decode("{'format':'csv','path':'a','columns':[{'column':'u','key':'id'},"
+                        "{'column':'w','key':'word','hash_seed':7},{'column':'g','key':'word',"
+                        "'items':5}]}",
+                        &spec),
+                 0, "%s", cadre_error_text());
+    const cadre_data_column_t *c = spec.columns;
+    cr_expect(c[0].key == CADRE_DATA_KEY_ID && cadre_data_column_has_words(&c[0]));
+    cr_expect(c[1].key == CADRE_DATA_KEY_WORD && c[1].hash_seed == 7);
+    cr_expect_eq(cadre_data_column_width(&c[0]), 3);
+    cr_expect_eq(cadre_data_column_width(&c[2]), 20);
+    cadre_data_spec_fini(&spec);
+
+    cr_assert_eq(decode("{'format':'criteo','path':'a','label_kind':'binary','keys':true}", &spec),
+                 0);
+    cr_expect(spec.has_keys && spec.buckets == 0);
+    cadre_data_spec_fini(&spec);
+    check_refused(
+        "{'format':'criteo','path':'a','label_kind':'binary','keys':true,'buckets':9}",
+        "dataset: keys \"buckets\" and \"keys\" do not go together: a key has all 64 bits "
+        "of the hash");
+    check_refused("{'format':'criteo','path':'a','label_kind':'binary','keys':false}",
+                  "dataset: key \"buckets\" is missing");
+}
+
 Test(data_spec, names_the_key_of_a_column_that_is_wrong)
 {
     static const struct {
@@ -294,7 +321,14 @@ Test(data_spec, names_the_key_of_a_column_that_is_wrong)
         {"{'column':'a','hash':16777217}",
          "dataset: columns[0]: key \"hash\" must be a whole number from 2 to 16777216"},
         {"{'column':'a','hash_seed':1}",
-         "dataset: columns[0]: key \"hash_seed\" goes with \"hash\" only"},
+         "dataset: columns[0]: key \"hash_seed\" goes with \"hash\", or \"key\" \"word\", only"},
+        {"{'column':'a','hash_seed':1,'key':'id'}",
+         "dataset: columns[0]: key \"hash_seed\" goes with \"hash\", or \"key\" \"word\", only"},
+        {"{'column':'a','key':true}",
+         "dataset: columns[0]: key \"key\" must be \"id\" or \"word\""},
+        {"{'column':'a','key':'word','hash':9}",
+         "dataset: columns[0]: keys \"hash\" and \"key\" do not go together: a key has all 64 bits "
+         "of the hash"},
         {"{'column':'a','items':0}",
          "dataset: columns[0]: key \"items\" must be a whole number from 1 to 65536"},
         {"{'column':'a','items':65537}",

@@ -1,6 +1,7 @@
 #include "tests/worker/data/files.h"
 
 #include <math.h>
+#include <xxhash.h>
 
 TestSuite(criteo_reader, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
@@ -17,7 +18,7 @@ enum { NUMBERS = 13, COLUMNS = 39 };
     "c5c50484\te8b83407\t9727dd16\n"
 
 static void
-read_row(cadre_source_t *source, int64_t row, float x[COLUMNS], float *y)
+read_row(cadre_source_t *source, int64_t row, float *x, float *y)
 {
     cr_assert_eq(cadre_source_read(source, &row, 1, x, y), 0);
 }
@@ -77,6 +78,27 @@ Test(criteo_reader, hashes_each_column_by_itself)
     read_row(dataset, 0, x, &y);
     cr_expect(x[NUMBERS] != x[NUMBERS + 1] || x[NUMBERS + 1] != x[NUMBERS + 2] ||
               x[NUMBERS + 2] != x[NUMBERS + 3]);
+    cadre_source_close(&dataset);
+}
+
+/* With keys all bits of the hash are there, three numbers for each word. */
+Test(criteo_reader, gives_words_as_keys)
+{
+    files_write_text("a", LINE);
+    cadre_source_t *dataset = files_open_well(
+        "{'format':'criteo','path':'a','label_kind':'binary','keys':true}", 1, NUMBERS + 3 * 26);
+    float x[NUMBERS + 3 * 26];
+    float y = 0;
+    read_row(dataset, 0, x, &y);
+    for (int i = 0; i < 2; i++) {
+        const uint64_t key = XXH3_64bits_withSeed(i == 0 ? "68fd1e64" : "80e26c9b", 8, (uint64_t)i);
+        cr_expect_eq(x[NUMBERS + 3 * i], (float)(key & 0xffffff));
+        cr_expect_eq(x[NUMBERS + 3 * i + 1], (float)(key >> 24 & 0xffffff));
+        cr_expect_eq(x[NUMBERS + 3 * i + 2], (float)(key >> 48));
+    }
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(x[NUMBERS + 3 * 21 + i], 0, "there is none");
+    }
     cadre_source_close(&dataset);
 }
 

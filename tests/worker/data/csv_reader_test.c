@@ -401,6 +401,78 @@ Test(csv_reader, reads_bags_of_ids_and_words_with_and_without_weights)
     cadre_source_close(&dataset);
 }
 
+/* --- keys --- */
+
+/* Expects three numbers of a row to be a key, its lowest 24 bits first. */
+static void
+expect_key(const float *x, uint64_t key)
+{
+    cr_expect_eq(x[0], (float)(key & 0xffffff));
+    cr_expect_eq(x[1], (float)(key >> 24 & 0xffffff));
+    cr_expect_eq(x[2], (float)(key >> 48));
+}
+
+/* Reads row `row` of a file of one feature column `column`, of `width` numbers. */
+static void
+read_keys(const char *text, const char *column, int64_t row, int64_t width, float *x)
+{
+    float y = 0;
+    files_write_text("a", text);
+    cadre_auto(cadre_free) char *spec =
+        cadre_asprintf("{'format':'csv','path':'a','label_kind':'value','header':true,'scale':10,"
+                       "'columns':[%s]}",
+                       column);
+    cadre_source_t *dataset = files_open_well(spec, row + 1, width);
+    cr_assert_eq(cadre_source_read(dataset, &row, 1, x, &y), 0);
+    cadre_source_close(&dataset);
+}
+
+Test(csv_reader, keeps_all_bits_of_keys)
+{
+    static const struct {
+        const char *text;
+        uint64_t key;
+    } cases[] = {
+        {"0", 0},
+        {"16777216", 1 << 24},
+        {"76561197960265729", 76561197960265729U}, /* no double has this one */
+        {"9223372036854775808", 1ULL << 63},
+        {"18446744073709551615", UINT64_MAX},
+        {"-1", UINT64_MAX},
+        {"-9223372036854775808", 1ULL << 63},
+        {" 7 ", 7},
+    };
+    float x[12];
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf("u,y\n%s,1\n", cases[i].text);
+        read_keys(text, "{'column':'u','key':'id'}", 0, 3, x);
+        expect_key(x, cases[i].key);
+    }
+    read_keys("u,y\nanna,1\n", "{'column':'u','key':'word','hash_seed':7}", 0, 3, x);
+    expect_key(x, XXH3_64bits_withSeed("anna", 4, 7));
+    expect_key(x, UINT64_C(13210285251804631603)); /* for ever, as tables are trained by it */
+    read_keys("u,y\n,1\n", "{'column':'u','key':'word'}", 0, 3, x);
+    expect_key(x, 0);
+    read_keys("u,y\n-2:0.5|9,1\n", "{'column':'u','key':'id','items':3,'weights':true}", 0, 12, x);
+    expect_key(x, UINT64_MAX - 1);
+    expect_key(x + 3, 9);
+    expect_key(x + 6, 0);
+    cr_expect(x[9] == 0.5F && x[10] == 1 && x[11] == 0);
+}
+
+Test(csv_reader, names_what_is_no_key)
+{
+    static const char *const bad[] = {
+        "", "x", "1.5", "-", "+1", "18446744073709551616", "-9223372036854775809"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        cadre_auto(cadre_free) char *text = cadre_asprintf("u,y\n%s,1\n", bad[i]);
+        cadre_auto(cadre_free) char *reason = cadre_asprintf(
+            "@/a:2: column 0 u: '%s' is no key, a whole number from -2^63 to 2^64 - 1", bad[i]);
+        files_write_text("a", text);
+        files_check_refused(WORDS("{'column':'u','key':'id'}", ""), CADRE_EDATA, reason);
+    }
+}
+
 Test(csv_reader, names_column_and_item_of_a_bad_bag)
 {
     static const struct {
