@@ -47,6 +47,7 @@ static const struct {
     {"ids", LOOKUPS, INTEGER, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(ids)},
     {"fields", LOOKUPS, FIELDS, false, 1, CADRE_LAYER_IDS_MAX, 0, AT(fields)},
     {"table", LOOKUPS, TABLE, false, 0, 0, 0, AT(table)},
+    {"keys", LOOKUPS, SWITCH, false, 0, 0, 0, AT(keys)},
     {"factors", TYPE(FACTORIZATION_MACHINE), INTEGER, false, 1, CADRE_LAYER_WIDTH_MAX,
      CADRE_LAYER_FACTORS, AT(units)},
     {"linear", TYPE(FACTORIZATION_MACHINE), SWITCH, false, 0, 0, 1, AT(linear)},
@@ -170,6 +171,12 @@ cadre_layer_ids(const cadre_layer_t *layer)
         ids += layer->fields[i];
     }
     return ids;
+}
+
+int64_t
+cadre_layer_id_width(const cadre_layer_t *layer)
+{
+    return layer->keys ? CADRE_KEY_PARTS : 1;
 }
 
 int64_t
@@ -392,6 +399,13 @@ check_table(const cadre_json_source_t *source, const char *pointer, const json_t
                                       "\"fields\" in %s (%s) is an array of how many ids each "
                                       "column has, such as [944, 1683], but with \"table\"",
                                       field, types[layer->type]);
+    }
+    if (layer->keys && !layer->table.is_table) {
+        return cadre_json_source_fail(
+            source, pointer, CADRE_JSON_VALUE,
+            "\"keys\" in %s (%s): only a \"table\" has rows by keys of 64 "
+            "bits",
+            field, types[layer->type]);
     }
     if (!layer->table.is_table) {
         return 0;

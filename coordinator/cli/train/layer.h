@@ -123,8 +123,9 @@ typedef struct {
      * table has the rows of all fields, one behind the other. In a table each column may have
      * CADRE_LAYER_IDS_MAX ids: the key of id i of column c is c CADRE_LAYER_IDS_MAX + i. */
     int64_t fields[CADRE_LAYER_FIELDS_MAX];
-    size_t field_count;                  /* 0: the layer has `ids`, or any in a table */
-    cadre_layer_table_t table;           /* of layers over ids: rows by key, and no number of ids */
+    size_t field_count;        /* 0: the layer has `ids`, or any in a table */
+    cadre_layer_table_t table; /* of layers over ids: rows by key, and no number of ids */
+    bool keys; /* of a table: ids are keys of 64 bits, CADRE_KEY_PARTS numbers of the row each */
     int64_t shape[CADRE_LAYER_AXES_MAX]; /* reshape: sizes of axes without the batch, then 0 */
 
     char name[CADRE_LAYER_NAME_SIZE]; /* by which later layers take its output; "": none */
@@ -152,6 +153,9 @@ cadre_layer_t cadre_layer_of(cadre_layer_type_t type);
 /* Returns how many ids the layer's table has: `ids`, or those of all fields; CADRE_LAYER_IDS_MAX of
  * each column where they are keys of a table. */
 int64_t cadre_layer_ids(const cadre_layer_t *layer);
+
+/* Returns how many numbers of a row each id of the layer is: CADRE_KEY_PARTS of a key, else 1. */
+int64_t cadre_layer_id_width(const cadre_layer_t *layer);
 
 /* Returns how many numbers a row has after a reshape: the product of its axes. */
 int64_t cadre_layer_shape_size(const cadre_layer_t *layer);

@@ -1,6 +1,7 @@
 #include "coordinator/cli/train/layer_ids.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/graph/program.h"
 
@@ -50,11 +51,44 @@ place_keys(cadre_program_t *p, cadre_node_t x)
     return cadre_op_cast(p, keys, CADRE_I32);
 }
 
+/* Returns the keys x as those of a table in which each column has rows of its own: with a number
+ * added that differs from column to column, and is 0 for the first. Odd, and far from any other. */
+static cadre_node_t
+spread_keys(cadre_program_t *p, cadre_node_t x)
+{
+    int64_t added[CADRE_LAYER_FIELDS_MAX];
+    const int64_t count = size_of(p, x, 1);
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t number =
+            (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
+        memcpy(&added[i], &number, sizeof(number));
+    }
+    const cadre_tensor_t tensor = cadre_tensor_view(CADRE_I64, added, &count, 1);
+    return cadre_op_add(p, x, cadre_op_const(p, &tensor));
+}
+
+cadre_node_t
+cadre_layer_ids_join(cadre_program_t *program, cadre_node_t x)
+{
+    if (x.id == 0) {
+        return none;
+    }
+    const cadre_extents_t shape = cadre_program_node(program, x.id - 1)->shape;
+    const cadre_dim_t batch = {shape.extents[0].factor,
+                               shape.extents[0].symbol < 0
+                                   ? NULL
+                                   : cadre_program_symbols(program)[shape.extents[0].symbol]};
+    const int64_t count = shape.extents[1].factor / CADRE_KEY_PARTS;
+    const cadre_dim_t dims[] = {batch, cadre_dim(count), cadre_dim(CADRE_KEY_PARTS)};
+    return cadre_op_key(program, cadre_op_reshape(program, x, dims, 3));
+}
+
 cadre_node_t
 cadre_layer_ids_place(cadre_program_t *program, const cadre_layer_t *layer, cadre_node_t x)
 {
     if (layer->table.is_table) {
-        return place_keys(program, x);
+        return layer->keys ? spread_keys(program, cadre_layer_ids_join(program, x))
+                           : place_keys(program, x);
     }
     cadre_node_t placed = none;
     int64_t first = 0;

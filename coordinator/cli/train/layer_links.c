@@ -173,7 +173,8 @@ read_from(const links_t *self, const json_t *value)
 typedef struct {
     int64_t first;
     int64_t width;
-    bool is_bag; /* ids and then their weights */
+    bool is_bag;   /* ids and then their weights */
+    bool has_keys; /* its ids are keys */
 } numbers_t;
 
 /* Finds the column of data.train with this name, and returns whether there is one. */
@@ -190,6 +191,7 @@ find_column(const links_t *self, const char *name, numbers_t *out)
         }
         out->width = cadre_data_column_width(&column);
         out->is_bag = column.items > 0;
+        out->has_keys = column.key != CADRE_DATA_KEY_NONE;
         if (column.name && strcmp(column.name, name) == 0) {
             return true;
         }
@@ -214,6 +216,13 @@ read_column(const links_t *self, const json_t *value, int entry)
         return refuse(self, place,
                       "is a column with \"items\", ids and their weights, which a layer of type "
                       "embedding_bag takes");
+    }
+    if (column.has_keys != layer->keys) {
+        return refuse(self, place,
+                      column.has_keys
+                          ? "is a column with \"key\", three numbers for each id, which a "
+                            "layer with \"table\" and \"keys\": true takes"
+                          : "is no column with \"key\", as the \"keys\" of the layer are");
     }
     if (layer->column_count > 0 && column.first != layer->first_column + layer->column_count) {
         return refuse(self, place,

@@ -487,6 +487,16 @@ takes_rows(const cadre_job_t *job, size_t number)
     return number == 0 && layer->from_count == 0 && layer->column_count == 0;
 }
 
+/* Returns of what number a row of this layer's numbers has a multiple: as many as an id and its
+ * value take, or an id alone. */
+static int64_t
+unit_of(const cadre_layer_t *layer)
+{
+    const bool has_values = layer->type == CADRE_LAYER_EMBEDDING_BAG ||
+                            layer->type == CADRE_LAYER_FACTORIZATION_MACHINE;
+    return cadre_layer_id_width(layer) + (has_values && layer->field_count == 0);
+}
+
 /* Gives the number of features of a row, if the model says it, else one that is large enough for
  * the columns that layers take: the true number is known only with the data, and any will do for a
  * check. Returns false where a check could fail wrongly: the sum of layers needs equal shapes,
@@ -505,7 +515,7 @@ features_known(const cadre_job_t *job, int64_t *features)
 
     bool whole = false;
     bool sums = false;
-    bool items = false;
+    int64_t unit = 1; /* of which the features are a multiple */
     int64_t said = 0; /* numbers of a row, as a layer that takes all of it says */
     for (size_t i = 0; i < job->layer_count; i++) {
         const cadre_layer_t *layer = &job->layers[i];
@@ -513,16 +523,15 @@ features_known(const cadre_job_t *job, int64_t *features)
         *features = end > *features ? end : *features;
         whole = whole || takes_rows(job, i);
         sums = sums || layer->type == CADRE_LAYER_ADD;
-        items = items || layer->type == CADRE_LAYER_EMBEDDING_BAG ||
-                layer->type == CADRE_LAYER_FACTORIZATION_MACHINE;
+        unit = unit % unit_of(layer) == 0 ? unit : unit * unit_of(layer);
         if (layer->type == CADRE_LAYER_RESHAPE && takes_rows(job, i)) {
             said = cadre_layer_shape_size(layer);
         }
         if (layer->field_count > 0 && takes_rows(job, i)) {
-            said = (int64_t)layer->field_count;
+            said = (int64_t)layer->field_count * cadre_layer_id_width(layer);
         }
     }
-    *features += items ? *features % 2 : 0;
+    *features = (*features + unit - 1) / unit * unit;
     *features = said > 0 ? said : *features;
     /* `whole`: some layer takes a whole row; `said`: a layer that does says its size. */
     return said > 0 || !whole || !sums;

@@ -351,12 +351,30 @@ static bool
 place_fields(cadre_network_t *self, const cadre_layer_t *layer, const char *scope,
              cadre_node_t *out)
 {
-    if (shape_of(self).rank != 2 || size_of(self, 1) != (int64_t)layer->field_count) {
+    const int64_t width = cadre_layer_id_width(layer) * (int64_t)layer->field_count;
+    if (shape_of(self).rank != 2 || size_of(self, 1) != width) {
         char text[CADRE_EXTENTS_TEXT_SIZE];
-        return refuse(self, "%s has %zu fields, but is given %s: an id for each", scope,
-                      layer->field_count, shape_text(self, self->x, text));
+        return refuse(self, "%s has %zu fields, but is given %s: an id for each%s", scope,
+                      layer->field_count, shape_text(self, self->x, text),
+                      layer->keys ? ", in three numbers" : "");
     }
     *out = cadre_layer_ids_place(self->program, layer, self->x);
+    return true;
+}
+
+/* Gives the keys in self->x, three numbers for each. Returns whether there are as many; if not,
+ * notes a mistake. */
+static bool
+join_keys(cadre_network_t *self, const char *scope, cadre_node_t *out)
+{
+    if (shape_of(self).rank != 2 || size_of(self, 1) % CADRE_KEY_PARTS != 0) {
+        char text[CADRE_EXTENTS_TEXT_SIZE];
+        return refuse(self,
+                      "%s needs keys, three numbers for each, but is given %s: \"key\" of a column "
+                      "in data.train makes them",
+                      scope, shape_text(self, self->x, text));
+    }
+    *out = cadre_layer_ids_join(self->program, self->x);
     return true;
 }
 
@@ -364,7 +382,8 @@ static void
 add_embedding(cadre_network_t *self, const cadre_layer_t *layer, const char *scope)
 {
     cadre_node_t ids = self->x;
-    if (layer->field_count > 0 && !place_fields(self, layer, scope, &ids)) {
+    if (layer->field_count > 0 ? !place_fields(self, layer, scope, &ids)
+                               : layer->keys && !join_keys(self, scope, &ids)) {
         return;
     }
     self->number++;
@@ -384,16 +403,19 @@ split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope
         return place_fields(self, layer, scope, &out->ids);
     }
     cadre_extents_t shape = shape_of(self);
-    if (shape.rank != 2 || size_of(self, 1) % 2 != 0) {
+    const int64_t parts = cadre_layer_id_width(layer);
+    if (shape.rank != 2 || size_of(self, 1) % (parts + 1) != 0) {
         char text[CADRE_EXTENTS_TEXT_SIZE];
-        return refuse(self,
-                      "%s needs items, ids and then as many values, but is given %s: \"items\" in "
-                      "data.train makes such rows",
-                      scope, shape_text(self, self->x, text));
+        return refuse(
+            self,
+            "%s needs items, ids%s and then as many values, but is given %s: \"items\" in "
+            "data.train makes such rows",
+            scope, layer->keys ? " in three numbers each" : "", shape_text(self, self->x, text));
     }
-    const int64_t items = size_of(self, 1) / 2;
-    out->ids = cadre_op_slice(self->program, self->x, 1, 0, items);
-    out->values = cadre_op_slice(self->program, self->x, 1, items, items);
+    const int64_t items = size_of(self, 1) / (parts + 1);
+    out->ids = cadre_op_slice(self->program, self->x, 1, 0, parts * items);
+    out->ids = layer->keys ? cadre_layer_ids_join(self->program, out->ids) : out->ids;
+    out->values = cadre_op_slice(self->program, self->x, 1, parts * items, items);
     return true;
 }
 

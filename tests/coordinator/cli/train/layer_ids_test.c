@@ -61,3 +61,43 @@ Test(layer_ids, a_bag_is_a_sum_a_mean_or_that_by_the_root_of_the_number)
         }
     }
 }
+
+enum { FIELDS = 2 };
+
+/* Returns what a layer over a table of two columns looks up in the numbers x [rows, columns]. */
+static cadre_tensor_t
+place(bool keys, const float *x, int64_t rows, int64_t columns)
+{
+    cadre_layer_t layer = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    layer.table.is_table = true;
+    layer.keys = keys;
+    layer.field_count = FIELDS;
+    const cadre_tensor_t given =
+        cadre_tensor_view(CADRE_F32, x, (const int64_t[]){rows, columns}, 2);
+    cadre_program_t *p = cadre_program_new("ids");
+    return run_once(p, cadre_layer_ids_place(p, &layer, arg_like(p, "x", &given)), &given);
+}
+
+/* What is no id may be no key either: it is an i32 below 0, which a lookup refuses. */
+Test(layer_ids, of_columns_of_a_table_are_keys_apart)
+{
+    static const float x[3][FIELDS] = {{5, 5}, {16777215, 0}, {-1, 2.5F}};
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t made = place(false, &x[0][0], 3, FIELDS);
+    cr_assert_eq(made.dtype, CADRE_I32);
+    const int32_t *ids_made = made.data;
+    cr_expect(ids_made[0] == 5 && ids_made[1] == (1 << 24) + 5);
+    cr_expect(ids_made[2] == 16777215 && ids_made[3] == 1 << 24);
+    cr_expect(ids_made[4] < 0 && ids_made[5] < 0);
+}
+
+Test(layer_ids, of_keys_have_all_bits_and_differ_from_column_to_column)
+{
+    static const float x[2][3 * FIELDS] = {{1, 2, 3, 1, 2, 3},
+                                           {16777215, 16777215, 65535, 0, 0, 32768}};
+    const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t key = 1 | 2ULL << 24 | 3ULL << 48;
+    const uint64_t wanted[2][FIELDS] = {{key, key + step}, {UINT64_MAX, (1ULL << 63) + step}};
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t made = place(true, &x[0][0], 2, 3 * FIELDS);
+    cr_assert(made.dtype == CADRE_I64 && made.rank == 2 && made.shape[1] == FIELDS);
+    cr_assert_arr_eq(made.data, wanted, sizeof(wanted));
+}

@@ -113,6 +113,40 @@ Test(layer_links, a_bag_is_for_layers_that_take_bags)
     }
 }
 
+Test(layer_links, columns_of_keys_are_for_layers_that_take_keys)
+{
+    static const char data[] =
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"columns\": [\"n\", "
+        "{\"column\": \"u\", \"key\": \"id\"}, {\"column\": \"g\", \"key\": \"word\", \"items\": "
+        "2}]}}, \"model\": {\"type\": \"layers\", \"layers\": [\n{\"type\": \"%s\", \"units\": 4, "
+        "\"columns\": \"%s\"%s}]}}";
+    static const struct {
+        const char *type;
+        const char *column;
+        const char *more;
+        const char *error; /* NULL: none */
+    } cases[] = {
+        {"embedding", "u", ", \"table\": true, \"keys\": true", NULL},
+        {"embedding_bag", "g", ", \"table\": true, \"keys\": true", NULL},
+        {"embedding", "u", ", \"table\": true", "is a column with \"key\", three numbers"},
+        {"dense", "u", "", "is a column with \"key\", three numbers"},
+        {"embedding", "n", ", \"table\": true, \"keys\": true", "is no column with \"key\""},
+        {"embedding", "u", ", \"ids\": 9, \"keys\": true",
+         "\"keys\" in model.layers[0] (embedding): only a \"table\" has rows by keys"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text =
+            cadre_asprintf(data, cases[i].type, cases[i].column, cases[i].more);
+        const int status = cadre_job_file_parse(&job, "j.json", text);
+        const char *error = cases[i].error;
+        cr_expect_eq(status, error ? CADRE_ECONFIG : 0, "%zu: %s", i, cadre_error_text());
+        cr_expect(!error || strstr(cadre_error_text(), error), "%zu: %s", i, cadre_error_text());
+        cr_expect(error || job.layers[0].column_count == (i == 0 ? 3 : 8), "%zu", i);
+    }
+}
+
 static const struct {
     const char *layers;
     const char *error;

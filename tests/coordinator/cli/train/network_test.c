@@ -276,6 +276,47 @@ Test(network, of_a_table_has_rows_by_key_and_no_penalty)
     cr_expect_eq(machine->variables[2].role, CADRE_ROLE_OTHER);
 }
 
+/* Returns whether the program cuts columns `first` to `first` + `count` - 1 out of something. */
+static bool
+cuts(const cadre_program_t *program, int64_t first, int64_t count)
+{
+    for (int32_t i = 0; i < cadre_program_node_count(program); i++) {
+        const cadre_program_node_t *node = cadre_program_node(program, i);
+        if (node->op == CADRE_OP_SLICE && node->attributes[CADRE_SLICE_BEGIN] == first &&
+            node->attributes[CADRE_SLICE_LENGTH] == count) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Test(network, of_keys_takes_three_numbers_for_each)
+{
+    cadre_job_t job = {.model = CADRE_MODEL_LAYERS, .layer_count = 2};
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_EMBEDDING);
+    job.layers[0].table.is_table = true;
+    job.layers[0].table.spec = cadre_table_spec(1);
+    job.layers[0].keys = true;
+    job.layers[0].units = 3;
+    job.layers[1] = cadre_layer_of(CADRE_LAYER_FLATTEN);
+    cadre_auto(destroy) cadre_network_t *network = network_of(&job, 6, true);
+    expect_variable(network, 0, "table1", "uniform", "[2147483648,3]");
+    expect_variable(network, 1, "w2", "glorot_uniform", "[6,3]");
+
+    job.layers[0].field_count = 2;
+    cadre_auto(destroy) cadre_network_t *fields = network_of(&job, 6, true);
+    expect_variable(fields, 1, "w2", "glorot_uniform", "[6,3]");
+
+    job.layers[0] = cadre_layer_of(CADRE_LAYER_FACTORIZATION_MACHINE);
+    job.layers[0].table.is_table = true;
+    job.layers[0].keys = true;
+    job.layers[0].units = 3;
+    job.layer_count = 1;
+    cadre_auto(destroy) cadre_network_t *machine = network_of(&job, 8, true); /* two items */
+    expect_variable(machine, 2, "v1", "uniform", "[2147483648,3]");
+    cr_expect(cuts(machine->program, 0, 6) && cuts(machine->program, 6, 2));
+}
+
 Test(network, of_items_needs_a_value_for_each_id)
 {
     for (int64_t factors = 0; factors < 2; factors++) {
