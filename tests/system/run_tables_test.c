@@ -378,6 +378,91 @@ Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
     command_close(&command);
 }
 
+/* --- keys of 64 bits --- */
+
+/* Returns a number beyond 2^53 for an id. Some differ in their highest two bits alone, some in the
+ * lowest. */
+static uint64_t
+wide_of(unsigned id)
+{
+    return ((uint64_t)id & 3) << 62 | (UINT64_C(0x0123456789abcd00) + (id >> 2));
+}
+
+/* Writes the rows of write_rows with wide ids: the first column without a sign, the second with
+ * one. */
+static void
+write_wide_rows(const char *from, const char *to)
+{
+    unsigned a = 0;
+    unsigned b = 0;
+    int y = 0;
+    FILE *rows = fopen(from, "re");
+    FILE *file = fopen(to, "we");
+    cr_assert(rows && file);
+    while (fscanf(rows, "%u,%u,%d\n", &a, &b, &y) == 3) {
+        fprintf(file, "%llu,%lld,%d\n", (unsigned long long)wide_of(a), (long long)wide_of(b), y);
+    }
+    fclose(rows);
+    fclose(file);
+}
+
+/* Writes a job whose rows begin as the same numbers whatever their keys are, over `data`. */
+static void
+write_keyed_job(const char *path, const char *data, const char *keys)
+{
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    fprintf(
+        file,
+        "{\"seed\": 7, \"data\": {\"train\": {\"format\": \"csv\", \"header\": false, %s}, "
+        "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": [{\"type\": "
+        "\"factorization_machine\", \"fields\": 2%s, \"table\": {\"initializer\": {\"type\": "
+        "\"constant\", \"value\": 0.1}}, \"factors\": %d}]}, \"optimizer\": {\"type\": \"adam\", "
+        "\"learning_rate\": 0.01}, \"training\": {\"epochs\": 2}, \"cluster\": {\"ps\": 2, "
+        "\"workers\": 1}}",
+        data, keys, UNITS);
+    fclose(file);
+}
+
+/* Trains the job in synchronous steps, checks how many rows its tables have, and returns its
+ * loss. */
+static double
+loss_of_steps(command_t *command, const char *job, const char *checkpoints)
+{
+    cadre_auto(cadre_free) char *to = scratch_path(&command->scratch, checkpoints);
+    const char *run[] = {"run",  job, "--checkpoint-dir", to, "--consistency", "sync", "-o",
+                         "json", NULL};
+    command_expect_exit(command, command_run(command, run), 0);
+    json_t *result = command_result(command);
+    cr_assert(result);
+    const double loss = json_number_at(result, "loss");
+    cr_expect_eq(json_number_at(result, "tables.0.rows"), 2 * IDS);
+    cr_expect_eq(json_number_at(result, "tables.1.rows"), 2 * IDS);
+    json_decref(result);
+    return loss;
+}
+
+Test(run_tables, keys_of_64_bits_train_as_small_ids_do)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *wide_rows = scratch_path(&command.scratch, "wide.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_wide_rows(rows, wide_rows);
+    write_keyed_job(job, "\"path\": \"rows.csv\"", "");
+    const double small = loss_of_steps(&command, job, "small");
+    write_keyed_job(job,
+                    "\"path\": \"wide.csv\", \"columns\": [{\"column\": 0, \"key\": \"id\"}, "
+                    "{\"column\": 1, \"key\": \"id\"}]",
+                    ", \"keys\": true");
+    const double wide = loss_of_steps(&command, job, "wide");
+    cr_expect(small > 0 && small < 1, "%.9g", small);
+    cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
+    command_close(&command);
+}
+
 /* --- resumed with other ids of words --- */
 
 /* Writes a job whose two columns are words with ids below `hash`. */
