@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -412,6 +413,12 @@ set_shuffle_blocks(const char *key, const json_t *value, cadre_data_spec_t *spec
 }
 
 static int
+set_ranges(const char *key, const json_t *value, cadre_data_spec_t *spec)
+{
+    return integer_between(key, value, 1, CADRE_DATA_RANGES_MAX, &spec->ranges);
+}
+
+static int
 set_memory_mib(const char *key, const json_t *value, cadre_data_spec_t *spec)
 {
     return integer_between(key, value, 1, CADRE_STREAM_MEMORY_MIB_MAX, &spec->memory_mib);
@@ -450,6 +457,7 @@ static const struct {
     {"skip_bad", CADRE_DATA_LINES, set_skip_bad},
     {"streaming", CADRE_DATA_STREAMED, set_streaming},
     {"shuffle_blocks", CADRE_DATA_STREAMED, set_shuffle_blocks},
+    {"ranges", CADRE_DATA_STREAMED, set_ranges},
     {"memory_mib", CADRE_DATA_STREAMED, set_memory_mib},
 };
 
@@ -476,14 +484,32 @@ set(const char *key, const json_t *value, cadre_data_spec_t *spec)
 static int
 complete_streaming(cadre_data_spec_t *spec)
 {
-    if (!spec->is_streamed && (spec->shuffle_blocks > 0 || spec->memory_mib > 0)) {
-        return cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" goes with \"streaming\" only",
-                          spec->shuffle_blocks > 0 ? "shuffle_blocks" : "memory_mib");
+    const struct {
+        const char *key;
+        int64_t value; /* 0: not given */
+    } given[] = {{"shuffle_blocks", spec->shuffle_blocks},
+                 {"ranges", spec->ranges},
+                 {"memory_mib", spec->memory_mib}};
+    if (!spec->is_streamed) {
+        for (size_t i = 0; i < CADRE_COUNT_OF(given); i++) {
+            if (given[i].value > 0) {
+                return cadre_fail(CADRE_ECONFIG, "dataset: key \"%s\" goes with \"streaming\" only",
+                                  given[i].key);
+            }
+        }
+        return 0;
     }
-    if (spec->is_streamed) {
-        spec->shuffle_blocks =
-            spec->shuffle_blocks > 0 ? spec->shuffle_blocks : CADRE_SHUFFLE_BLOCKS;
-        spec->memory_mib = spec->memory_mib > 0 ? spec->memory_mib : CADRE_STREAM_MEMORY_MIB;
+
+    spec->shuffle_blocks = spec->shuffle_blocks > 0 ? spec->shuffle_blocks : CADRE_SHUFFLE_BLOCKS;
+    spec->memory_mib = spec->memory_mib > 0 ? spec->memory_mib : CADRE_STREAM_MEMORY_MIB;
+    if (spec->ranges > spec->shuffle_blocks) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "dataset: key \"ranges\" must be at most \"shuffle_blocks\", which is "
+                          "%" PRId64,
+                          spec->shuffle_blocks);
+    }
+    if (spec->ranges == 0) {
+        spec->ranges = cadre_min_i64(CADRE_DATA_RANGES, spec->shuffle_blocks);
     }
     return 0;
 }

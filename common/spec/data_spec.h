@@ -27,7 +27,9 @@ enum {
     CADRE_DATA_CLASSES_MAX = 1 << 24,  /* a class label at or above it is a bad line */
     CADRE_SHUFFLE_BLOCKS = 16,         /* default of "shuffle_blocks" */
     CADRE_SHUFFLE_BLOCKS_MAX = 4096,
-    CADRE_STREAM_MEMORY_MIB = 512,         /* default of "memory_mib" */
+    CADRE_DATA_RANGES = 8,         /* default of "ranges", or "shuffle_blocks" where that is less */
+    CADRE_DATA_RANGES_MAX = 256,   /* most ranges of an epoch */
+    CADRE_STREAM_MEMORY_MIB = 512, /* default of "memory_mib" */
     CADRE_STREAM_MEMORY_MIB_MAX = 1 << 20, /* 1 TiB */
     CADRE_DATA_WORDS_MAX = 1 << 24,        /* words that have an id: exact as f32 */
     CADRE_DATA_WINDOW_MAX = 1024,          /* words before and behind one, of a text */
@@ -129,6 +131,7 @@ typedef struct {
     int64_t skip_bad;          /* csv, libsvm: so many bad lines may be skipped */
     bool is_streamed;          /* rows are read again in each epoch, not held in memory */
     int64_t shuffle_blocks;    /* streamed: blocks whose rows are shuffled at a time */
+    int64_t ranges;            /* streamed: parts of an epoch that go on side by side */
     int64_t memory_mib;        /* streamed: memory that blocks may take */
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
@@ -183,6 +186,8 @@ typedef struct {
  *   "streaming"    true: rows are not held in memory, but read again in each epoch; default false
  *   "shuffle_blocks"  with "streaming": how many blocks of 4096 rows a shuffle takes together;
  *                  default 16
+ *   "ranges"       with "streaming": into how many ranges, each for one worker, an epoch is divided
+ *                  (data_ranges.h), at most "shuffle_blocks"; default 8, or as many as may be
  *   "memory_mib"   with "streaming": how much of what was read is kept; default 512
  *
  * Fails with CADRE_ECONFIG and a text that names the key. */

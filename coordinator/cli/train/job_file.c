@@ -194,6 +194,7 @@ static const struct {
     {"skip_bad", "i", NULL},
     {"streaming", "b", NULL},
     {"shuffle_blocks", "i", NULL},
+    {"ranges", "i", NULL},
     {"memory_mib", "i", NULL},
 };
 

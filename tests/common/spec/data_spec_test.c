@@ -101,13 +101,23 @@ Test(data_spec, reads_what_goes_with_streaming)
     cr_assert_eq(decode("{'format':'idx','path':'a','labels_path':'b','streaming':true}", &spec),
                  0);
     cr_expect(spec.is_streamed && spec.shuffle_blocks == CADRE_SHUFFLE_BLOCKS &&
-              spec.memory_mib == CADRE_STREAM_MEMORY_MIB);
+              spec.memory_mib == CADRE_STREAM_MEMORY_MIB && spec.ranges == CADRE_DATA_RANGES);
     cadre_data_spec_fini(&spec);
     cr_assert_eq(decode("{'format':'csv','path':'a','shuffle_blocks':4096,'memory_mib':1,"
                         "'streaming':true}",
                         &spec),
                  0);
     cr_expect(spec.is_streamed && spec.shuffle_blocks == 4096 && spec.memory_mib == 1);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','shuffle_blocks':256,'ranges':256,"
+                        "'streaming':true}",
+                        &spec),
+                 0);
+    cr_expect_eq(spec.ranges, CADRE_DATA_RANGES_MAX);
+    cadre_data_spec_fini(&spec);
+    cr_assert_eq(decode("{'format':'csv','path':'a','shuffle_blocks':3,'streaming':true}", &spec),
+                 0);
+    cr_expect_eq(spec.ranges, 3, "no more than blocks");
     cadre_data_spec_fini(&spec);
     cr_assert_eq(decode("{'format':'csv','path':'a','streaming':false}", &spec), 0);
     cr_expect(!spec.is_streamed && spec.shuffle_blocks == 0 && spec.memory_mib == 0);
@@ -120,6 +130,12 @@ Test(data_spec, reads_what_goes_with_streaming)
                   "dataset: key \"shuffle_blocks\" goes with \"streaming\" only");
     check_refused("{'format':'csv','path':'a','streaming':true,'shuffle_blocks':4097}",
                   "dataset: key \"shuffle_blocks\" must be a whole number from 1 to 4096");
+    check_refused("{'format':'csv','path':'a','ranges':2}",
+                  "dataset: key \"ranges\" goes with \"streaming\" only");
+    check_refused("{'format':'csv','path':'a','streaming':true,'ranges':257}",
+                  "dataset: key \"ranges\" must be a whole number from 1 to 256");
+    check_refused("{'format':'csv','path':'a','streaming':true,'ranges':17}",
+                  "dataset: key \"ranges\" must be at most \"shuffle_blocks\", which is 16");
     check_refused("{'format':'csv','path':'a','streaming':true,'memory_mib':0}",
                   "dataset: key \"memory_mib\" must be a whole number from 1 to 1048576");
 }
