@@ -682,7 +682,7 @@
     C(finished) C(failed) C(cancelled) C(applied) C(duplicate) C(refused)          \
     C(pull_bytes) C(push_bytes) C(examples) C(compute_us) C(malformed)             \
     C(values_found) C(values_missed) C(rows_pulled) C(rows_pushed)                 \
-    C(rows_held) C(rows_unchanged)
+    C(rows_held) C(rows_unchanged) C(blocks_read)
 /* clang-format on */
 
 #endif

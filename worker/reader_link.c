@@ -110,6 +110,7 @@ cadre_reader_link_loaded(cadre_reader_link_t *self, void *pointer)
 {
     cadre_load_t *load = pointer;
     self->out--;
+    self->blocks_read = load->blocks_read;
     if (load->forgotten) {
         spare(self, load);
         return NULL;

@@ -21,6 +21,7 @@ typedef struct {
     uint64_t session;      /* count of cadre_reader_link_reset */
     cadre_u64_map_t loads; /* by closure id */
     size_t out;            /* loads and open requests that the reader has */
+    uint64_t blocks_read;  /* of the load that was taken back last */
     cadre_load_t *spare;   /* list of loads that can be used again */
     size_t spare_count;
 } cadre_reader_link_t;

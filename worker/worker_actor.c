@@ -598,8 +598,7 @@ from_slots(cadre_worker_actor_t *self)
     }
 }
 
-/* Acts on an answer of the reader: a dataset is opened, or batches are read; NULL from the link
- * means that nobody wants the answer any more. */
+/* Acts on an answer of the reader, NULL from the link where nobody wants that any more. */
 static void
 on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
 {
@@ -614,6 +613,7 @@ on_read(cadre_worker_actor_t *self, const cadre_pipe_message_t *message)
     }
 
     const cadre_load_t *load = cadre_reader_link_loaded(&self->reader, message->pointer);
+    cadre_worker_core_note_blocks_read(self->core, self->reader.blocks_read);
     if (load) {
         cadre_worker_core_loaded(self->core, load->closure, load->status, load->text, self->now_ms);
     }

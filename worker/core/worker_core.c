@@ -464,6 +464,12 @@ cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status
 }
 
 void
+cadre_worker_core_note_blocks_read(cadre_worker_core_t *self, uint64_t blocks)
+{
+    cadre_worker_counters_add(&self->counters, CADRE_WORKER_COUNTER_blocks_read, blocks);
+}
+
+void
 cadre_worker_core_finish(cadre_worker_core_t *self, cadre_run_t *run,
                          const cadre_run_outcome_t *outcome, uint64_t now_ms)
 {

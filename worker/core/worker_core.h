@@ -139,6 +139,9 @@ void cadre_worker_core_dataset_opened(cadre_worker_core_t *self, uint32_t datase
 void cadre_worker_core_loaded(cadre_worker_core_t *self, uint64_t closure, int status,
                               const char *text, uint64_t now_ms);
 
+/* Counts blocks of streamed datasets that the shell has read. */
+void cadre_worker_core_note_blocks_read(cadre_worker_core_t *self, uint64_t blocks);
+
 /* Asks for variables, or rows of them, for a run that is COMPUTING; the event VALUES follows in any
  * case, with CADRE_ECANCELLED for a cancelled run. Until then the ids of rows must not change. */
 void cadre_worker_core_pull(cadre_worker_core_t *self, cadre_run_t *run,

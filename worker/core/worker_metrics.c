@@ -51,6 +51,10 @@ add_closures(const cadre_worker_core_figures_t *core, cadre_metrics_text_t *text
     cadre_metrics_text_counter(text, "cadre_worker_examples_total",
                                counters[CADRE_WORKER_COUNTER_examples],
                                "Rows of datasets in the closures that finished.");
+    cadre_metrics_text_counter(text, "cadre_worker_blocks_read_total",
+                               counters[CADRE_WORKER_COUNTER_blocks_read],
+                               "Blocks of 4096 rows that were read again from files of streamed "
+                               "datasets.");
     cadre_metrics_text_family(text, "cadre_worker_compute_seconds_total", CADRE_METRIC_COUNTER,
                               "Time that slots computed for the closures that finished.");
     cadre_metrics_text_number(text, (double)counters[CADRE_WORKER_COUNTER_compute_us] / 1e6);

@@ -51,19 +51,6 @@ check_range(const cadre_source_info_t *info, int64_t first, int64_t count)
     return 0;
 }
 
-/* Returns the row at `position` of the order; `all` is the permutation of all rows. */
-static int64_t
-row_at(cadre_source_t *source, const cadre_batch_order_t *order, const cadre_permutation_t *all,
-       int64_t position)
-{
-    if (!order->shuffle) {
-        return position;
-    }
-    return cadre_source_info(source)->is_streamed
-               ? cadre_source_shuffled(source, order->seed, order->epoch, position)
-               : (int64_t)cadre_permutation_at(all, (uint64_t)position);
-}
-
 /* Copies `count` rows of an epoch, from position `first` of its order on, into `x` and `y`. */
 static int
 copy_rows(cadre_source_t *source, const cadre_batch_order_t *order, int64_t first, int64_t count,
@@ -73,13 +60,21 @@ copy_rows(cadre_source_t *source, const cadre_batch_order_t *order, int64_t firs
     size_t y_size = cadre_dtype_size(info->y_dtype);
     cadre_permutation_t permutation;
 
+    if (order->shuffle && info->is_streamed) {
+        cadre_source_choose(source, order->seed, order->epoch);
+        return cadre_source_read_shuffled(source, first, count, x->data, y->data);
+    }
+
     cadre_permutation_init(&permutation, (uint64_t)info->rows, order->seed, order->epoch);
     int64_t rows[ROWS_AT_ONCE];
     int64_t part = 0;
     for (int64_t done = 0; done < count; done += part) {
         part = count - done < ROWS_AT_ONCE ? count - done : ROWS_AT_ONCE;
         for (int64_t i = 0; i < part; i++) {
-            rows[i] = row_at(source, order, &permutation, first + done + i);
+            const int64_t position = first + done + i;
+            rows[i] = order->shuffle
+                          ? (int64_t)cadre_permutation_at(&permutation, (uint64_t)position)
+                          : position;
         }
 
         int status = cadre_source_read(source, rows, part, (float *)x->data + done * info->features,
@@ -118,7 +113,11 @@ cadre_batch_read(cadre_source_t *source, const cadre_batch_order_t *order, int64
 }
 
 int
-cadre_batch_read_ahead(cadre_source_t *source, const cadre_batch_order_t *order, int64_t position)
+cadre_batch_read_ahead(cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
+                       int64_t count)
 {
-    return cadre_source_read_ahead(source, order->shuffle, position);
+    if (order->shuffle && cadre_source_info(source)->is_streamed) {
+        cadre_source_choose(source, order->seed, order->epoch);
+    }
+    return cadre_source_read_ahead(source, order->shuffle, first, count);
 }

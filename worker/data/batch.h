@@ -37,9 +37,9 @@ int cadre_batch_read(cadre_source_t *source, const cadre_batch_order_t *order, i
                      int64_t count, cadre_tensor_t *x, cadre_tensor_t *y);
 
 /* Reads a block of what a streamed source is asked for next, when cadre_batch_read has read the
- * epoch up to `position`, and no other epoch since. Returns 1; 0 when there is nothing to do; fails
- * as cadre_source_read. */
-int cadre_batch_read_ahead(cadre_source_t *source, const cadre_batch_order_t *order,
-                           int64_t position);
+ * batch of `count` rows at `first`. Returns 1; 0 when there is nothing to do; fails as
+ * cadre_source_read. */
+int cadre_batch_read_ahead(cadre_source_t *source, const cadre_batch_order_t *order, int64_t first,
+                           int64_t count);
 
 #endif

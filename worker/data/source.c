@@ -9,6 +9,7 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_ranges.h"
 #include "common/system/beneath.h"
 #include "common/system/memory_limit.h"
 #include "worker/data/reader.h"
@@ -27,6 +28,7 @@ struct cadre_source {
     cadre_row_store_t *store;    /* NULL: the rows are streamed */
     cadre_stream_t *stream;      /* NULL: they are in memory */
     cadre_window_order_t *order; /* of a shuffled epoch of the stream */
+    int64_t batches;             /* that were read of it since it was chosen */
     cadre_bad_lines_t bad;
     cadre_source_info_t info;
     cadre_row_split_t split; /* which of those rows belong to this source */
@@ -118,7 +120,7 @@ open_stream(cadre_source_t *self, cadre_reader_t **reader_p)
     describe(self, cadre_stream_reader(self->stream));
     status = split(self, cadre_stream_reader(self->stream));
     if (status == 0) {
-        self->order = cadre_window_order_new(&self->split, spec->shuffle_blocks);
+        self->order = cadre_window_order_new(&self->split, spec->shuffle_blocks / spec->ranges);
     }
     return status;
 }
@@ -274,15 +276,23 @@ cadre_source_skipped(const cadre_source_t *self, int index)
     return index >= 0 && index < CADRE_BAD_LINES_REPORTS_MAX ? self->bad.reports[index] : NULL;
 }
 
-/* Copies one row, numbered within this source, and its label. */
+/* Copies row `row` of this source and its label to place `place` of x and y. */
 static int
-read_row(cadre_source_t *self, int64_t row, float *x, cadre_label_t *label)
+read_row(cadre_source_t *self, int64_t row, int64_t place, float *x, void *y)
 {
+    cadre_label_t label;
+    float *numbers = x + place * self->info.features;
     row = cadre_row_split_at(&self->split, row);
     if (self->stream) {
-        return cadre_stream_read(self->stream, row, x, label);
+        int status = cadre_stream_read(self->stream, row, numbers, &label);
+        if (status < 0) {
+            return status;
+        }
+    } else {
+        cadre_row_store_read(self->store, row, numbers, &label);
     }
-    cadre_row_store_read(self->store, row, x, label);
+    /* A label has 4 bytes, be it an i32 or an f32. */
+    memcpy((char *)y + (size_t)place * sizeof(label), &label, sizeof(label));
     return 0;
 }
 
@@ -298,53 +308,126 @@ cadre_source_read(cadre_source_t *self, const int64_t *rows, int64_t count, floa
         }
     }
 
-    for (int64_t i = 0; i < count; i++) {
-        cadre_label_t label;
-        int status = read_row(self, rows[i], x + i * self->info.features, &label);
-        if (status < 0) {
-            return status;
-        }
-        /* A label has 4 bytes, be it an i32 or an f32. */
-        memcpy((char *)y + (size_t)i * sizeof(label), &label, sizeof(label));
+    if (self->stream) {
+        cadre_stream_begin_batch(self->stream);
     }
-
-    return 0;
-}
-
-int64_t
-cadre_source_shuffled(cadre_source_t *self, uint64_t seed, uint64_t epoch, int64_t position)
-{
-    cadre_assert(self->order);
-    cadre_window_order_choose(self->order, seed, epoch);
-    return cadre_window_order_at(self->order, position);
-}
-
-/* Reads a block of the window behind that of `position`, of which one is missing. */
-static int
-read_window_ahead(cadre_source_t *self, int64_t position)
-{
-    const int64_t window = cadre_window_order_window(self->order, position) + 1;
-    int64_t block = 0;
     int status = 0;
-    for (int64_t i = 0; status == 0 && cadre_window_order_block(self->order, window, i, &block);
-         i++) {
-        status =
-            cadre_stream_has_room(self->stream, i + 1) ? cadre_stream_load(self->stream, block) : 0;
+    for (int64_t i = 0; i < count && status == 0; i++) {
+        status = read_row(self, rows[i], i, x, y);
     }
     return status;
 }
 
-int
-cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t position)
+/* --- shuffled epochs of a stream --- */
+
+void
+cadre_source_choose(cadre_source_t *self, uint64_t seed, uint64_t epoch)
 {
-    if (!self->stream || position < 0 || position >= self->info.rows) {
+    cadre_assert(self->order);
+    if (cadre_window_order_choose(self->order, seed, epoch)) {
+        self->batches = 0;
+    }
+}
+
+/* Releases the blocks of a window whose rows the range has had. */
+static void
+leave_window(cadre_source_t *self, int64_t window)
+{
+    int64_t block = 0;
+    for (int64_t i = 0; cadre_window_order_block(self->order, window, i, &block); i++) {
+        cadre_stream_release(self->stream, block);
+    }
+}
+
+int
+cadre_source_read_shuffled(cadre_source_t *self, int64_t first, int64_t count, float *x, void *y)
+{
+    int64_t window = cadre_window_order_window(self->order, first);
+    int status = 0;
+    self->batches++;
+    cadre_stream_begin_batch(self->stream);
+    for (int64_t i = 0; i < count && status == 0; i++) {
+        while (first + i >= cadre_window_order_begin(self->order, window + 1)) {
+            window++;
+        }
+        /* Before the first row of the next window is read, so that its blocks take the place of
+         * these and not of another range's. */
+        if (window > 0 && first + i == cadre_window_order_begin(self->order, window)) {
+            leave_window(self, window - 1);
+        }
+        status = read_row(self, cadre_window_order_at(self->order, first + i), i, x, y);
+    }
+    return status;
+}
+
+/* --- reading ahead --- */
+
+/* Reads a block ahead if it is not held and there is room. */
+static int
+read_block_ahead(cadre_source_t *self, int64_t block)
+{
+    const bool is_held = cadre_stream_holds(self->stream, block);
+    return is_held || cadre_stream_has_room(self->stream) ? cadre_stream_load(self->stream, block)
+                                                          : 0;
+}
+
+/* Reads a block of a window, of which one is missing. */
+static int
+read_window_ahead(cadre_source_t *self, int64_t window)
+{
+    int64_t block = 0;
+    int status = 0;
+    for (int64_t i = 0; status == 0 && cadre_window_order_block(self->order, window, i, &block);
+         i++) {
+        status = read_block_ahead(self, block);
+    }
+    return status;
+}
+
+/* Returns whether all blocks of a window are held. */
+static bool
+holds_window(const cadre_source_t *self, int64_t window)
+{
+    int64_t block = 0;
+    bool holds = true;
+    for (int64_t i = 0; holds && cadre_window_order_block(self->order, window, i, &block); i++) {
+        holds = cadre_stream_holds(self->stream, block);
+    }
+    return holds;
+}
+
+int
+cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t first, int64_t count)
+{
+    const int64_t position = first + count - 1;
+    if (!self->stream || first < 0 || count < 1 || position >= self->info.rows) {
         return 0;
     }
-    if (is_shuffled) {
-        return read_window_ahead(self, position);
-    }
+
+    const int64_t ranges = cadre_stream_reader(self->stream)->spec->ranges;
+    const int64_t range = cadre_data_range_of(self->info.rows, ranges, is_shuffled, first, count);
     const int64_t block = cadre_row_split_at(&self->split, position) / CADRE_BLOCK_ROWS + 1;
-    return block < cadre_row_split_blocks(&self->split) && cadre_stream_has_room(self->stream, 1)
-               ? cadre_stream_load(self->stream, block)
-               : 0;
+    const int64_t window = is_shuffled ? cadre_window_order_window(self->order, position) + 1 : 0;
+    const int64_t next = is_shuffled ? cadre_window_order_begin(self->order, window)
+                                     : cadre_row_split_before(&self->split, block);
+    /* Other ranges of the epoch may not have begun yet: their windows come first. */
+    if (is_shuffled && self->batches < ranges) {
+        return 0;
+    }
+    /* So does what is missing of the window that was entered. */
+    if (is_shuffled && !holds_window(self, window - 1)) {
+        return read_window_ahead(self, window - 1);
+    }
+    /* What comes next in the order may be the beginning of a range that another worker has. */
+    if (next >= self->info.rows ||
+        cadre_data_range_of(self->info.rows, ranges, is_shuffled, next, count) != range) {
+        return 0;
+    }
+    return is_shuffled ? read_window_ahead(self, window) : read_block_ahead(self, block);
+}
+
+uint64_t
+cadre_source_blocks_read(const cadre_source_t *self)
+{
+    return self->stream ? cadre_stream_blocks_read(self->stream) : 0;
 }

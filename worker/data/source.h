@@ -92,13 +92,21 @@ const char *cadre_source_skipped(const cadre_source_t *self, int index);
  * when it was opened, CADRE_ENOTFOUND when one is gone. */
 int cadre_source_read(cadre_source_t *self, const int64_t *rows, int64_t count, float *x, void *y);
 
-/* Returns the row at `position` of a shuffled epoch of a streamed source: window_order.h. */
-int64_t cadre_source_shuffled(cadre_source_t *self, uint64_t seed, uint64_t epoch,
-                              int64_t position);
+/* Chooses the shuffled epoch (window_order.h) of a streamed source that the next two functions read
+ * of. */
+void cadre_source_choose(cadre_source_t *self, uint64_t seed, uint64_t epoch);
 
-/* Reads a block of a streamed source that will be wanted once the rows at `position` and in front
- * of it were, if there is memory for it: with `is_shuffled` of the epoch that cadre_source_shuffled
- * was asked for last. Returns 1; 0 when there is nothing to do; fails as cadre_source_read. */
-int cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t position);
+/* Copies the rows at positions [first, first + count) of the chosen epoch, which must have them, as
+ * cadre_source_read does. */
+int cadre_source_read_shuffled(cadre_source_t *self, int64_t first, int64_t count, float *x,
+                               void *y);
+
+/* Reads a block of a streamed source that the next batches of the same range will want, behind the
+ * batch of `count` rows at `first`, if there is memory for it: with `is_shuffled` of the chosen
+ * epoch. Returns 1; 0 when there is nothing to do; fails as cadre_source_read. */
+int cadre_source_read_ahead(cadre_source_t *self, bool is_shuffled, int64_t first, int64_t count);
+
+/* Returns how many blocks of a streamed source were read since it was opened. */
+uint64_t cadre_source_blocks_read(const cadre_source_t *self);
 
 #endif

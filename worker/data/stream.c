@@ -10,11 +10,15 @@
 #include "common/base/status.h"
 #include "worker/data/restart_points.h"
 
+/* A block that no batch has wanted for so many batches of each range is not waited for: its range
+ * has gone to another worker, or the epoch is over. */
+enum { BATCHES_IDLE = 8 };
+
 typedef struct {
     cadre_reader_place_t place; /* of its first row, or in front of it */
     uint64_t hash;
     cadre_row_store_t *rows; /* NULL: not held */
-    uint64_t used;           /* when it was used last, counted in uses */
+    uint64_t used;           /* number of the batch that wanted it last; 0: released */
 } block_t;
 
 struct cadre_stream {
@@ -36,7 +40,8 @@ struct cadre_stream {
     size_t held_capacity;
     uint64_t held_bytes;
     uint64_t size_bytes_max;
-    uint64_t uses;
+    uint64_t batches;     /* how many were begun */
+    uint64_t blocks_read; /* since the index was made */
 };
 
 /* Ends a block of the index: takes its hash, and drops its rows. */
@@ -89,11 +94,13 @@ check_rows(const cadre_stream_t *self)
     return 0;
 }
 
-/* Fails when the blocks that are shuffled at a time do not fit: each batch would read them all. */
+/* Fails when the blocks that are shuffled at a time do not fit, those of the windows of all ranges,
+ * which one worker may have: each batch would read them all. */
 static int
 check_window(const cadre_stream_t *self)
 {
-    const uint64_t blocks = cadre_min_u64((uint64_t)self->spec.shuffle_blocks, self->count);
+    const int64_t each = self->spec.shuffle_blocks / self->spec.ranges;
+    const uint64_t blocks = cadre_min_u64((uint64_t)(each * self->spec.ranges), self->count);
     if (self->block_size_max * blocks <= self->size_bytes_max) {
         return 0;
     }
@@ -208,11 +215,40 @@ cadre_stream_size_bytes(const cadre_stream_t *self)
            cadre_restart_points_size_bytes(&self->points);
 }
 
-bool
-cadre_stream_has_room(const cadre_stream_t *self, int64_t blocks)
+uint64_t
+cadre_stream_blocks_read(const cadre_stream_t *self)
 {
-    const uint64_t window = cadre_min_u64((uint64_t)self->spec.shuffle_blocks, self->count);
-    return self->block_size_max * (window + (uint64_t)blocks) <= self->size_bytes_max;
+    return self->blocks_read;
+}
+
+void
+cadre_stream_begin_batch(cadre_stream_t *self)
+{
+    self->batches++;
+}
+
+void
+cadre_stream_release(cadre_stream_t *self, int64_t block)
+{
+    self->blocks[block].used = 0;
+}
+
+bool
+cadre_stream_holds(const cadre_stream_t *self, int64_t block)
+{
+    return self->blocks[block].rows != NULL;
+}
+
+bool
+cadre_stream_has_room(const cadre_stream_t *self)
+{
+    const uint64_t idle = BATCHES_IDLE * (uint64_t)self->spec.ranges;
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < self->held_count; i++) {
+        const uint64_t used = self->blocks[self->held[i]].used;
+        wanted += used > 0 && used + idle >= self->batches;
+    }
+    return self->block_size_max * (wanted + 1) <= self->size_bytes_max;
 }
 
 /* Returns the name of the file that a place is in, or in front of. */
@@ -281,7 +317,7 @@ read_block(cadre_stream_t *self, int64_t block)
     return cadre_row_store_finish(reader->store, reader->features);
 }
 
-/* Drops the block that was not used for longest. */
+/* Drops the block that no batch has wanted for longest, a released one first. */
 static void
 drop_one(cadre_stream_t *self)
 {
@@ -302,7 +338,7 @@ cadre_stream_load(cadre_stream_t *self, int64_t block)
 {
     cadre_assert(block >= 0 && (size_t)block < self->count);
     block_t *entry = &self->blocks[block];
-    entry->used = ++self->uses;
+    entry->used = self->batches;
     if (entry->rows) {
         return 0;
     }
@@ -322,6 +358,7 @@ cadre_stream_load(cadre_stream_t *self, int64_t block)
     self->held[self->held_count++] = block;
     self->held_bytes += size_bytes;
     entry->rows = self->reader->store;
+    self->blocks_read++;
     self->reader->store = NULL;
     return 1;
 }

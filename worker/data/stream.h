@@ -44,8 +44,20 @@ uint64_t cadre_stream_size_bytes(const cadre_stream_t *self); /* of blocks and i
  * fails with CADRE_EDATA when it is not what it was, CADRE_ENOTFOUND when the file is gone. */
 int cadre_stream_load(cadre_stream_t *self, int64_t block);
 
-/* Returns whether so many blocks more than those of a window fit. */
-bool cadre_stream_has_room(const cadre_stream_t *self, int64_t blocks);
+/* Notes that a batch is read from now on: blocks are held by when a batch wanted them last. */
+void cadre_stream_begin_batch(cadre_stream_t *self);
+
+/* Notes that no further batch is expected to want a block: it is the first to be dropped. */
+void cadre_stream_release(cadre_stream_t *self, int64_t block);
+
+/* Returns whether the block is held. */
+bool cadre_stream_holds(const cadre_stream_t *self, int64_t block);
+
+/* Returns whether one block more fits beside those that batches have wanted lately. */
+bool cadre_stream_has_room(const cadre_stream_t *self);
+
+/* Returns how many blocks were read so far, those of the index left out. */
+uint64_t cadre_stream_blocks_read(const cadre_stream_t *self);
 
 /* Copies row `row`, which must exist, as cadre_row_store_read; fails as cadre_stream_load. */
 int cadre_stream_read(cadre_stream_t *self, int64_t row, float *x, cadre_label_t *label);

@@ -76,11 +76,11 @@ rows_of(const cadre_window_order_t *self, int64_t block)
            cadre_row_split_before(&self->split, block);
 }
 
-void
+bool
 cadre_window_order_choose(cadre_window_order_t *self, uint64_t seed, uint64_t epoch)
 {
     if (self->is_chosen && self->seed == seed && self->epoch == epoch) {
-        return;
+        return false;
     }
     self->is_chosen = true;
     self->seed = seed;
@@ -95,6 +95,7 @@ cadre_window_order_choose(cadre_window_order_t *self, uint64_t seed, uint64_t ep
         }
         self->starts[window + 1] = self->starts[window] + rows;
     }
+    return true;
 }
 
 int64_t
@@ -112,6 +113,13 @@ cadre_window_order_window(const cadre_window_order_t *self, int64_t position)
         }
     }
     return first;
+}
+
+int64_t
+cadre_window_order_begin(const cadre_window_order_t *self, int64_t window)
+{
+    cadre_assert(self->is_chosen && window >= 0 && window <= self->windows);
+    return self->starts[window];
 }
 
 /* Makes `window` the one that is looked at. */

@@ -12,6 +12,7 @@
 #ifndef CADRE_WORKER_DATA_WINDOW_ORDER_H
 #define CADRE_WORKER_DATA_WINDOW_ORDER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "worker/data/row_split.h"
@@ -24,14 +25,17 @@ cadre_window_order_t *cadre_window_order_new(const cadre_row_split_t *split, int
 /* Frees and nulls the pointer; NULL inside is fine. */
 void cadre_window_order_destroy(cadre_window_order_t **self_p);
 
-/* Chooses the epoch; takes a look at each block when it is another than before. */
-void cadre_window_order_choose(cadre_window_order_t *self, uint64_t seed, uint64_t epoch);
+/* Chooses the epoch; takes a look at each block when it is another than before, and returns true. */
+bool cadre_window_order_choose(cadre_window_order_t *self, uint64_t seed, uint64_t epoch);
 
 /* Returns the row of the part at `position` of the chosen epoch, which must have it. */
 int64_t cadre_window_order_at(cadre_window_order_t *self, int64_t position);
 
 /* Returns the window of `position`. */
 int64_t cadre_window_order_window(const cadre_window_order_t *self, int64_t position);
+
+/* Returns the position at which a window begins; of the number of windows the end of the epoch. */
+int64_t cadre_window_order_begin(const cadre_window_order_t *self, int64_t window);
 
 /* Gives the block that is number `index` of a window; returns false when there is none. */
 bool cadre_window_order_block(const cadre_window_order_t *self, int64_t window, int64_t index,

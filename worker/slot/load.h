@@ -33,7 +33,10 @@ typedef struct cadre_load {
                                                         their memory again */
     int64_t begin_us;                                /* when the reader began to read the batches */
     int64_t end_us;                                  /* when it had read them */
-    int status;                                      /* 0, or why a batch could not be read */
+    /* Blocks of streamed datasets that the reader has read since it gave the load before this one
+     * back, those that it read ahead included. */
+    uint64_t blocks_read;
+    int status; /* 0, or why a batch could not be read */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_load_t;
 

@@ -24,7 +24,9 @@ struct cadre_reader_actor {
     /* What was read last, behind which to read ahead; NULL: nothing is to be read ahead. */
     cadre_source_t *ahead;
     cadre_batch_order_t order;
-    int64_t position;
+    int64_t first;
+    int64_t count;
+    uint64_t blocks_read; /* blocks of streamed datasets that no load has told of */
 };
 
 void
@@ -147,14 +149,17 @@ read_batch(cadre_reader_actor_t *self, const cadre_batch_rows_t *rows, cadre_loa
     }
 
     const cadre_batch_order_t order = {.shuffle = rows->order_seed != 0, .seed = rows->order_seed};
+    const uint64_t before = cadre_source_blocks_read(source);
     int status = cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count,
                                   &batch->x, &batch->y);
+    self->blocks_read += cadre_source_blocks_read(source) - before;
     if (status < 0) {
         return status;
     }
     self->ahead = source;
     self->order = order;
-    self->position = (int64_t)(rows->first + rows->count - 1);
+    self->first = (int64_t)rows->first;
+    self->count = (int64_t)rows->count;
     return 0;
 }
 
@@ -163,10 +168,14 @@ read_batch(cadre_reader_actor_t *self, const cadre_batch_rows_t *rows, cadre_loa
 static bool
 read_ahead(cadre_reader_actor_t *self)
 {
-    if (self->ahead && cadre_batch_read_ahead(self->ahead, &self->order, self->position) <= 0) {
-        self->ahead = NULL;
+    if (!self->ahead) {
+        return false;
     }
-    return self->ahead != NULL;
+    const bool has_read =
+        cadre_batch_read_ahead(self->ahead, &self->order, self->first, self->count) > 0;
+    self->blocks_read += has_read;
+    self->ahead = has_read ? self->ahead : NULL;
+    return has_read;
 }
 
 /* Reads all batches of a closure, up to the first that fails. */
@@ -202,6 +211,8 @@ obey(cadre_reader_actor_t *self, void *pipe, const cadre_pipe_message_t *message
         load->begin_us = cadre_clock_now_us();
         load_batches(self, load);
         load->end_us = cadre_clock_now_us();
+        load->blocks_read = self->blocks_read;
+        self->blocks_read = 0;
         if (cadre_pipe_send(pipe, CADRE_READER_LOAD, load) < 0) {
             cadre_load_destroy(&load);
         }

@@ -37,6 +37,18 @@ Test(worker_metrics, every_answer_ends_an_update)
     fixture_fini(&self);
 }
 
+Test(worker_metrics, blocks_that_were_read_add_up)
+{
+    fixture_t self;
+    uint64_t ids[2];
+    begin_push(&self, ids);
+    cadre_worker_core_note_blocks_read(self.core, 3);
+    cadre_worker_core_note_blocks_read(self.core, 4);
+    cr_expect_eq(cadre_worker_core_figures(self.core).counters[CADRE_WORKER_COUNTER_blocks_read],
+                 7);
+    fixture_fini(&self);
+}
+
 Test(worker_metrics, a_refused_update_is_answered)
 {
     fixture_t self;

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include "common/spec/data_ranges.h"
 #include "tests/sanitizer.h"
 #include "tests/worker/data/files.h"
 #include "worker/data/batch.h"
@@ -272,7 +273,7 @@ read_epoch(cadre_source_t *source, uint64_t seed, int64_t count, int *order)
         for (int64_t i = 0; i < part; i++) {
             order[at + i] = (int)((float *)x.data)[2 * i];
         }
-        while (cadre_batch_read_ahead(source, &epoch, at + part - 1) > 0) {
+        while (cadre_batch_read_ahead(source, &epoch, at, part) > 0) {
         }
     }
     cadre_tensor_fini(&x);
@@ -320,8 +321,8 @@ Test(stream, reads_the_next_window_ahead_if_there_is_room)
         cadre_tensor_t x = {0};
         cadre_tensor_t y = {0};
         cr_assert_eq(cadre_batch_read(source, order, 0, 10, &x, &y), 0);
-        cr_expect_eq(cadre_batch_read_ahead(source, order, 9), has_room);
-        cr_expect_eq(cadre_batch_read_ahead(source, order, 9), 0);
+        cr_expect_eq(cadre_batch_read_ahead(source, order, 0, 10), has_room);
+        cr_expect_eq(cadre_batch_read_ahead(source, order, 0, 10), 0);
         cr_assert_eq(unlink(path_in_folder("a")), 0);
         int status = cadre_batch_read(source, order, CADRE_BLOCK_ROWS, 10, &x, &y);
         cr_expect(!order->shuffle || status == (has_room ? 0 : CADRE_ENOTFOUND), "%d", status);
@@ -330,6 +331,54 @@ Test(stream, reads_the_next_window_ahead_if_there_is_room)
         cadre_tensor_fini(&x);
         cadre_tensor_fini(&y);
         cadre_source_close(&source);
+    }
+}
+
+/* Reads the batches of an epoch in their turn, by one worker or several, each of which has every
+ * `workers`-th range. Returns how many blocks this worker (number `self`) has read. */
+static uint64_t
+read_ranges(cadre_source_t *source, int64_t ranges, int64_t workers, int64_t self)
+{
+    enum { BATCH = 100 };
+    const cadre_batch_order_t epoch = {.shuffle = true, .seed = 7};
+    const int64_t rows = cadre_source_info(source)->rows;
+    const uint64_t before = cadre_source_blocks_read(source);
+    cadre_tensor_t x = {0};
+    cadre_tensor_t y = {0};
+    for (int64_t batch = 0; batch * BATCH < rows; batch++) {
+        const int64_t first = cadre_data_range_position(rows, BATCH, ranges, batch);
+        const int64_t count = rows - first < BATCH ? rows - first : BATCH;
+        if (cadre_data_range_of(rows, ranges, true, first, count) % workers == self) {
+            cr_assert_eq(cadre_batch_read(source, &epoch, first, count, &x, &y), 0);
+            while (cadre_batch_read_ahead(source, &epoch, first, count) > 0) {
+            }
+        }
+    }
+    cadre_tensor_fini(&x);
+    cadre_tensor_fini(&y);
+    return cadre_source_blocks_read(source) - before;
+}
+
+/* 60 blocks of 12 bytes a row. A window has two of them, so each of the four ranges reads its own
+ * 15, and at most three more where its ends lie within a window. One worker has all ranges, and
+ * just the memory for a window of each; two have two ranges each, and room to read ahead. */
+Test(stream, reads_the_blocks_of_its_ranges_once_in_no_more_memory_than_windows)
+{
+    enum { BLOCKS = 60, RANGES = 4, MORE = 3 };
+    static const char json[] = "{'format':'csv','path':'a','streaming':true,'shuffle_blocks':8,"
+                               "'ranges':4}";
+    free(write_lines("a", BLOCKS * CADRE_BLOCK_ROWS, csv_line));
+    for (int64_t workers = 1; workers <= RANGES; workers *= 2) {
+        const uint64_t limit = (uint64_t)(BLOCKS + RANGES * MORE) / (uint64_t)workers;
+        for (int64_t self = 0; self < workers; self++) {
+            cadre_source_t *source = NULL;
+            cr_assert_eq(files_open_within(json, 8 * CADRE_BLOCK_ROWS * 12, &source), 0, "%s",
+                         cadre_error_text());
+            const uint64_t blocks = read_ranges(source, RANGES, workers, self);
+            cr_expect_leq(blocks, limit, "%" PRIu64 " blocks by worker %d of %d", blocks, (int)self,
+                          (int)workers);
+            cadre_source_close(&source);
+        }
     }
 }
 
@@ -463,7 +512,7 @@ Test(stream, takes_no_more_memory_for_a_larger_file)
         for (int i = 0; i < AT_ONCE; i++) {
             sum += (double)((float *)x.data)[2 * i];
         }
-        (void)cadre_batch_read_ahead(source, &order, at + AT_ONCE - 1);
+        (void)cadre_batch_read_ahead(source, &order, at, AT_ONCE);
     }
     cr_expect_eq(sum, (double)MANY * (MANY - 1) / 2);
     cr_expect_lt(cadre_source_info(source)->size_bytes, 2 << 20);
