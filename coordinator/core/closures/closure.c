@@ -76,6 +76,8 @@ cadre_closure_copy(const cadre_closure_t *self)
 
     copy->batches = copy_of(self->batches, self->batch_items);
     copy->batch_items = self->batch_items;
+    copy->range = self->range;
+    copy->ranges = self->ranges;
     copy->resources = copy_of(self->resources, self->resource_count);
     copy->resource_count = self->resource_count;
     copy->names = cadre_calloc(self->name_count, sizeof(*copy->names));

@@ -16,13 +16,14 @@ copy(const uint64_t *items, size_t count)
     return out;
 }
 
-/* Adds an empty lane for closures with these needs and this priority. The lane has copies of the
- * lists, since the closure that they are borrowed from may go before it. */
+/* Adds an empty lane for closures with these needs, and the priority and range of `closure`. The
+ * lane has copies of the lists, since the closure that they are borrowed from may go before it. */
 static cadre_closure_lane_t *
-add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
+add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs, const cadre_closure_t *closure)
 {
     cadre_closure_lane_t *lane = cadre_calloc(1, sizeof(*lane));
-    lane->priority = priority;
+    lane->priority = closure->priority;
+    lane->range = closure->range;
     lane->resources = copy(needs->resources, needs->resource_count);
     lane->batches = copy(needs->batches, needs->batch_items);
     lane->needs = *needs;
@@ -34,21 +35,32 @@ add_lane(cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority
     return lane;
 }
 
+/* Returns any closure of a lane that is for any worker; NULL: there is none. */
+static cadre_closure_t *
+first_common_of(const cadre_closure_lane_t *lane)
+{
+    cadre_closure_t *closure = lane->begun.first ? lane->begun.first : lane->ready.first;
+    return closure ? closure : lane->common.first;
+}
+
 /* Returns any closure of a lane; NULL when it is empty. */
 static cadre_closure_t *
 first_of(const cadre_closure_lane_t *lane)
 {
     cadre_assert(lane);
-    cadre_closure_t *closure = lane->ready.first ? lane->ready.first : lane->common.first;
+    cadre_closure_t *closure = first_common_of(lane);
     return closure ? closure : lane->tagged.first;
 }
 
-/* Returns the lane of closures with these needs and this priority; NULL: there is none. */
+/* Returns the lane of closures with these needs, and the priority and range of `closure`; NULL:
+ * there is none. */
 static cadre_closure_lane_t *
-find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs, cadre_priority_t priority)
+find_lane(const cadre_closure_lanes_t *self, const cadre_needs_t *needs,
+          const cadre_closure_t *closure)
 {
     for (size_t i = 0; i < self->count; i++) {
-        if (self->lanes[i]->priority == priority &&
+        if (self->lanes[i]->priority == closure->priority &&
+            self->lanes[i]->range == closure->range &&
             cadre_needs_equal(&self->lanes[i]->needs, needs)) {
             return self->lanes[i];
         }
@@ -70,6 +82,13 @@ drop_lane(cadre_closure_lanes_t *self, cadre_closure_lane_t *lane)
     free(lane);
 }
 
+/* Returns the list of the lane in which a closure without id or tag stands. */
+static cadre_closure_list_t *
+new_list_of(cadre_closure_lane_t *lane, const cadre_closure_t *closure)
+{
+    return closure->argument_count > 0 ? &lane->ready : &lane->common;
+}
+
 /* Returns the list of the lane that the closure stands in. That follows from its fields, which do
  * not change while it is queued. */
 static cadre_closure_list_t *
@@ -78,7 +97,7 @@ list_of(cadre_closure_lane_t *lane, const cadre_closure_t *closure)
     if (closure->tag != CADRE_TAG_NONE) {
         return &lane->tagged;
     }
-    return closure->id == 0 && closure->argument_count > 0 ? &lane->ready : &lane->common;
+    return closure->id != 0 ? &lane->begun : new_list_of(lane, closure);
 }
 
 static size_t *
@@ -104,20 +123,22 @@ static cadre_closure_list_t *
 enter(cadre_closure_lanes_t *self, cadre_closure_t *closure)
 {
     const cadre_needs_t needs = cadre_closure_needs(closure);
-    cadre_closure_lane_t *lane = find_lane(self, &needs, closure->priority);
+    cadre_closure_lane_t *lane = find_lane(self, &needs, closure);
     /* The only lane stays when it is empty, for the next closure; it goes once another is
      * needed. */
     if (!lane && self->count == 1 && !first_of(self->lanes[0])) {
         drop_lane(self, self->lanes[0]);
     }
     if (!lane) {
-        lane = add_lane(self, &needs, closure->priority);
+        lane = add_lane(self, &needs, closure);
     }
 
     closure->state = CADRE_CLOSURE_QUEUED;
     closure->lane = lane;
+    cadre_closure_list_t *list = list_of(lane, closure);
     (*count_of(self, closure))++;
-    return list_of(lane, closure);
+    self->begun += list == &lane->begun;
+    return list;
 }
 
 void
@@ -140,8 +161,10 @@ cadre_closure_lanes_remove(cadre_closure_lanes_t *self, cadre_closure_t *closure
 {
     cadre_assert(closure->state == CADRE_CLOSURE_QUEUED);
     cadre_closure_lane_t *lane = closure->lane;
-    cadre_closure_list_remove(list_of(lane, closure), closure);
+    cadre_closure_list_t *list = list_of(lane, closure);
+    cadre_closure_list_remove(list, closure);
     (*count_of(self, closure))--;
+    self->begun -= list == &lane->begun;
     closure->lane = NULL;
     /* The only lane stays, empty: the next closure often needs the same. */
     if (self->count > 1 && !first_of(lane)) {
@@ -157,6 +180,9 @@ cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_
     for (size_t i = self->count;
          i-- > 0;) { /* the last one takes the place of one that is dropped */
         cadre_closure_lane_t *lane = self->lanes[i];
+        const size_t begun = cadre_closure_list_move(&lane->begun, group, list);
+        self->begun -= begun;
+        self->common -= begun;
         self->common -= cadre_closure_list_move(&lane->ready, group, list);
         self->common -= cadre_closure_list_move(&lane->common, group, list);
         self->tagged -= cadre_closure_list_move(&lane->tagged, group, list);
@@ -196,27 +222,34 @@ unless_kept_back(cadre_closure_t *closure, const cadre_closure_filter_t *filter)
     return closure && cadre_closure_is_kept_back(closure, filter) ? NULL : closure;
 }
 
+cadre_closure_t *
+cadre_closure_lane_begun(const cadre_closure_lane_t *self, uint64_t below,
+                         const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *closure = self->begun.first;
+    while (closure && !may_go(closure, below, filter)) {
+        closure = closure->next;
+    }
+    return closure;
+}
+
+/* Returns the first closure of the lane that has neither id nor tag and passes the filter: those
+ * whose arguments have become ready come first. */
+static cadre_closure_t *
+first_new(const cadre_closure_lane_t *lane, const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *ready = unless_kept_back(lane->ready.first, filter);
+    return ready ? ready : unless_kept_back(lane->common.first, filter);
+}
+
 /* Returns the first closure of the lane that is for any worker (common), has an id below `below`,
- * and passes the filter; CADRE_QUEUE_NEW_TOO: one without an id, too. Closures that have an id were
- * begun before and stand in front; those that must run alone (`apart`) are skipped. Then come those
- * whose arguments have become ready, then the others without an id. */
+ * and passes the filter; CADRE_QUEUE_NEW_TOO: one without an id, too. Closures that have an id come
+ * first; those that must run alone (`apart`) are skipped. */
 static cadre_closure_t *
 first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
 {
-    cadre_closure_t *closure = lane->common.first;
-    while (closure && closure->id != 0 && !may_go(closure, below, filter)) {
-        closure = closure->next;
-    }
-
-    if (closure && closure->id != 0) {
-        return closure;
-    }
-    if (below != CADRE_QUEUE_NEW_TOO) {
-        return NULL;
-    }
-
-    cadre_closure_t *ready = unless_kept_back(lane->ready.first, filter);
-    return ready ? ready : unless_kept_back(closure, filter);
+    cadre_closure_t *closure = cadre_closure_lane_begun(lane, below, filter);
+    return closure || below != CADRE_QUEUE_NEW_TOO ? closure : first_new(lane, filter);
 }
 
 /* Returns the rank of a priority: high 0, normal 1, low 2. */
@@ -285,6 +318,31 @@ cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker, uin
 }
 
 cadre_closure_t *
+cadre_closure_lanes_new(const cadre_closure_lanes_t *self, const cadre_abilities_t *abilities,
+                        const cadre_closure_filter_t *filter)
+{
+    cadre_closure_t *next = NULL;
+    for (size_t i = 0; i < self->count; i++) {
+        const cadre_closure_lane_t *lane = self->lanes[i];
+        if (cadre_abilities_meet(abilities, &lane->needs)) {
+            next = earlier(next, first_new(lane, filter));
+        }
+    }
+    return next;
+}
+
+void
+cadre_closure_lanes_note_id(cadre_closure_lanes_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->state == CADRE_CLOSURE_QUEUED && closure->id != 0 &&
+                 closure->tag == CADRE_TAG_NONE);
+    cadre_closure_lane_t *lane = closure->lane;
+    cadre_closure_list_remove(new_list_of(lane, closure), closure);
+    cadre_closure_list_push(&lane->begun, closure);
+    self->begun++;
+}
+
+cadre_closure_t *
 cadre_closure_lanes_any(const cadre_closure_lanes_t *self)
 {
     /* A lane is empty only when it is the only one: no need to look at others. */
@@ -347,7 +405,7 @@ cadre_closure_lanes_unserved(cadre_closure_lanes_t *self, cadre_is_unserved_t *i
     const cadre_closure_t *found = NULL;
     for (size_t i = 0; i < self->count; i++) {
         cadre_closure_lane_t *lane = self->lanes[i];
-        const cadre_closure_t *common = lane->ready.first ? lane->ready.first : lane->common.first;
+        const cadre_closure_t *common = first_common_of(lane);
         const cadre_closure_t *tagged = first_unserved_tagged(lane, is_unserved, context);
 
         common = common && is_unserved(context, &lane->needs, CADRE_TAG_NONE) ? common : NULL;

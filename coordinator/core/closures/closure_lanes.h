@@ -5,8 +5,9 @@
  * Owner:   the closure queue. Thread: under the coordinator's lock.
  *
  * Closures of one priority that need the same - function, datasets, resources in the same order -
- * wait in one lane, so that skipping them costs a look at each lane, not at each closure. Across
- * lanes the priorities, then the places of closures tell which comes first.
+ * and read the same range of a dataset wait in one lane, so that skipping them costs a look at each
+ * lane, not at each closure. Across lanes the priorities, then the places of closures tell which
+ * comes first.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_LANES_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_CLOSURE_LANES_H
@@ -35,9 +36,13 @@ typedef struct cadre_closure_lane {
     cadre_needs_t needs; /* what closures of this lane need; points into the next two fields */
     uint64_t *resources;
     uint64_t *batches;
+    uint32_t range; /* of its closures; 0: none */
     cadre_unserved_t common_unserved;
     cadre_unserved_t tagged_unserved;
-    cadre_closure_list_t common;
+    /* Common closures that have an id: those that were put back, then those that were given one
+     * before they were handed out. */
+    cadre_closure_list_t begun;
+    cadre_closure_list_t common; /* without an id */
     /* Common closures that were never begun and whose arguments come from results of others. */
     cadre_closure_list_t ready;
     cadre_closure_list_t tagged;
@@ -47,6 +52,7 @@ typedef struct cadre_closure_lane {
 typedef struct {
     size_t common;                /* how many closures in all lanes are not tagged */
     size_t tagged;                /* how many closures in all lanes are tagged */
+    size_t begun;                 /* how many closures in all lanes have an id and no tag */
     cadre_closure_lane_t **lanes; /* [count]; none is empty, unless it is the only one */
     size_t count;
     size_t capacity;
@@ -81,6 +87,21 @@ enum { CADRE_QUEUE_NEW_TOO = 0 };
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);
+
+/* Returns the first closure of the lane that has an id below `below` (CADRE_QUEUE_NEW_TOO: any) and
+ * may go as for cadre_closure_lanes_next; NULL: none. */
+cadre_closure_t *cadre_closure_lane_begun(const cadre_closure_lane_t *self, uint64_t below,
+                                          const cadre_closure_filter_t *filter);
+
+/* Returns the closure without id or tag that comes first for a worker with these abilities; NULL:
+ * none. */
+cadre_closure_t *cadre_closure_lanes_new(const cadre_closure_lanes_t *self,
+                                         const cadre_abilities_t *abilities,
+                                         const cadre_closure_filter_t *filter);
+
+/* Notes that a QUEUED closure without a tag was given its id: it comes behind those of its lane that
+ * have one. */
+void cadre_closure_lanes_note_id(cadre_closure_lanes_t *self, cadre_closure_t *closure);
 
 /* Return any queued closure; any queued closure that uses this resource. NULL when there is
  * none. */
