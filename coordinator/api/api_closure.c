@@ -52,6 +52,10 @@ copy_batches(const cadre_coordinator_t *self, cadre_closure_t *closure, const ca
         memcpy(closure->batches + 4 * i, items, sizeof(items));
         closure->batch_items += 4;
     }
+    if (call->batch_count > 0) {
+        const cadre_batch_t *batch = &call->batches[0];
+        cadre_dataset_note_range(batch->dataset, batch->order, batch->first, batch->count, closure);
+    }
 
     return 0;
 }

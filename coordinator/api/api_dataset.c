@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_ranges.h"
 #include "common/spec/data_spec.h"
 #include "common/system/clock.h"
 #include "coordinator/coordinator.h"
@@ -253,6 +254,15 @@ cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first, int64_
             self->name, (long long)batch_size, (long long)first, (long long)self->info.rows);
     }
 
+    if (self->ranges > 1 && order == CADRE_ORDER_SHUFFLED && first % batch_size != 0 &&
+        first < self->info.rows) {
+        return cadre_fail(CADRE_EINVALID,
+                          "dataset %s: its batches come in turn from %lld ranges, so an epoch can "
+                          "begin at a multiple of the batch size %lld, and not at position %lld",
+                          self->name, (long long)self->ranges, (long long)batch_size,
+                          (long long)first);
+    }
+
     uint64_t order_seed = 0;
     if (order == CADRE_ORDER_SHUFFLED) {
         uint64_t key[] = {self->coordinator->core.options.seed, epoch};
@@ -280,8 +290,13 @@ cadre_dataset_next(cadre_dataset_t *self, cadre_batch_t *batch)
     int64_t count = left < self->batch_size ? left : self->batch_size;
     bool more = count > 0 && !(self->drop_last && count < self->batch_size);
     if (more) {
-        *batch = (cadre_batch_t){
-            .dataset = self, .order = self->order, .first = self->next, .count = count};
+        const bool is_dealt = self->order != 0 && self->ranges > 1;
+        const int64_t first =
+            is_dealt ? cadre_data_range_position(self->info.rows, self->batch_size, self->ranges,
+                                                 self->next / self->batch_size)
+                     : self->next;
+        *batch =
+            (cadre_batch_t){.dataset = self, .order = self->order, .first = first, .count = count};
         self->next += count;
     }
 

@@ -1,14 +1,19 @@
 /* Epochs and evaluations: ids D1, D2, D4, D6 and D7 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cadre/catalogue.h>
 
 #include "common/base/limits.h"
 #include "common/base/memory.h"
+#include "common/system/clock.h"
 #include "tests/conformance/rows.h"
 #include "tests/conformance/stage.h"
 
@@ -120,6 +125,114 @@ BOTH_SIZES(conformance_data, D7_rows_that_are_streamed_count_once_although_worke
         stage_expect_visits(visits, VISIT_ROWS, TIMES * (epoch + 1));
     }
     stage_expect_applied(&stage, closures);
+    stage_close(&stage);
+}
+
+/* Returns the sum of a counter over the workers that there are. */
+static uint64_t
+sum_of_counter(const stage_t *stage, const char *name)
+{
+    cadre_auto(cadre_free) char *text = NULL;
+    cadre_auto(cadre_free) char *key = cadre_asprintf("\"%s\":", name);
+    uint64_t sum = 0;
+    OK(cadre_coordinator_status_json(stage->coordinator, &text));
+    for (const char *at = text; (at = strstr(at, key));) {
+        at += strlen(key);
+        sum += strtoull(at, NULL, 10);
+    }
+    return sum;
+}
+
+/* Waits until the workers have told of so many rows, in heartbeats. */
+static void
+wait_for_examples(const stage_t *stage, uint64_t examples)
+{
+    const int64_t deadline_ms = cadre_clock_now_ms() + LOCAL_WAIT_MS;
+    while (sum_of_counter(stage, "examples") < examples) {
+        cr_assert_lt(cadre_clock_now_ms(), deadline_ms, "%" PRIu64 " rows are not told",
+                     examples - sum_of_counter(stage, "examples"));
+        usleep(20000);
+    }
+}
+
+/* Trains epochs of the data until one has read few blocks: where a worker was given less of the
+ * machine than the other, that takes over some of its ranges. Returns how many epochs there were. */
+static int
+train_until_few_blocks(stage_t *stage, cadre_dataset_t *dataset, int first_epoch, uint64_t most)
+{
+    enum { EPOCHS_MAX = 40 };
+    const uint64_t rows = (uint64_t)cadre_dataset_info(dataset).rows;
+    uint64_t blocks = UINT64_MAX;
+    int epoch = 0;
+    while (blocks > most) {
+        cr_assert_lt(epoch, EPOCHS_MAX, "%" PRIu64 " blocks, not %" PRIu64, blocks, most);
+        const uint64_t before = sum_of_counter(stage, "blocks_read");
+        const uint64_t examples = sum_of_counter(stage, "examples");
+        OK(cadre_dataset_train(dataset, stage_function(stage, "visit"),
+                               (uint64_t)(first_epoch + epoch++), 1, 100, LOCAL_WAIT_MS));
+        wait_for_examples(stage, examples + rows);
+        blocks = sum_of_counter(stage, "blocks_read") - before;
+        cr_expect_gt(blocks, 0);
+    }
+    return epoch;
+}
+
+/* Of 41 blocks, of which a worker has memory for 20. The four ranges are in windows of two blocks,
+ * three of which are of two ranges: 47 where each range is read by one worker; 82 or more where
+ * each worker reads all. */
+Test(conformance_data, D7_the_blocks_of_streamed_rows_are_read_by_one_worker_each)
+{
+    enum { TIMES = 165, MOST = 60, KILL_EVERY = 500 };
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_variable_t *visits = stage_visits(&stage);
+    cadre_auto(cadre_free) char *path = write_many_rows(&stage, TIMES);
+    cadre_auto(cadre_free) char *description =
+        cadre_asprintf("{\"format\": \"csv\", \"path\": \"%s\", \"streaming\": true, "
+                       "\"shuffle_blocks\": 8, \"ranges\": 4, \"memory_mib\": 1}",
+                       path);
+    cadre_dataset_t *dataset = NULL;
+    OK(cadre_dataset_open(stage.coordinator, "rows", description, LOCAL_WAIT_MS, &dataset));
+    int epochs = train_until_few_blocks(&stage, dataset, 0, MOST);
+    stage_expect_visits(visits, VISIT_ROWS, TIMES * epochs);
+
+    visit_streamed(&stage, dataset, (uint64_t)epochs++, KILL_EVERY);
+    stage_join(&stage);
+    stage_expect_visits(visits, VISIT_ROWS, TIMES * epochs);
+    epochs += train_until_few_blocks(&stage, dataset, epochs, MOST);
+    stage_expect_visits(visits, VISIT_ROWS, TIMES * epochs);
+    stage_close(&stage);
+}
+
+Test(conformance_data, D7_an_epoch_of_ranges_begins_at_a_multiple_of_the_batch)
+{
+    stage_t stage;
+    stage_open(&stage, 1, 1);
+    cadre_auto(cadre_free) char *path = stage_write_rows(&stage, VISIT_ROWS);
+    cadre_auto(cadre_free) char *description = cadre_asprintf(
+        "{\"format\": \"csv\", \"path\": \"%s\", \"streaming\": true, \"ranges\": 3}", path);
+    cadre_dataset_t *dataset = NULL;
+    cadre_batch_t batch;
+    OK(cadre_dataset_open(stage.coordinator, "rows", description, LOCAL_WAIT_MS, &dataset));
+    FAILS(cadre_dataset_begin(dataset, 0, 8, 7, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER),
+          CADRE_EINVALID, "in turn from 3 ranges");
+    OK(cadre_dataset_begin(dataset, 0, 8, 7, CADRE_ORDER_OF_FILE, CADRE_LAST_BATCH_SMALLER));
+    cr_assert(cadre_dataset_next(dataset, &batch));
+    cr_expect_eq(batch.first, 8, "in the file's own order as it is");
+    bool seen[VISIT_ROWS] = {false};
+    int64_t last = 0;
+    OK(cadre_dataset_begin(dataset, 0, 0, 7, CADRE_ORDER_SHUFFLED, CADRE_LAST_BATCH_SMALLER));
+    while (cadre_dataset_next(dataset, &batch)) {
+        cr_expect(batch.first == 0 || batch.first != last, "the next one is of another range");
+        last = batch.first + batch.count;
+        for (int64_t i = batch.first; i < last; i++) {
+            cr_assert_not(seen[i]);
+            seen[i] = true;
+        }
+    }
+    for (int i = 0; i < VISIT_ROWS; i++) {
+        cr_assert(seen[i]);
+    }
     stage_close(&stage);
 }
 

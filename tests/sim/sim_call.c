@@ -140,6 +140,7 @@ sim_call_new(cadre_random_t *random, const sim_plan_t *plan, sim_check_t *check,
         closure->batches[2] = sim_between(random, 0, DATASET_ROWS - SIM_BATCH_ROWS);
         closure->batches[3] = SIM_BATCH_ROWS;
         closure->batch_items = 4;
+        cadre_dataset_note_range(dataset, 1, (int64_t)closure->batches[2], SIM_BATCH_ROWS, closure);
     }
     closure->tag = call->tag;
     call->deadline_ms = call->index % 5 == 3 ? 1000 + 250 * (call->index % 16) : 0;

@@ -206,7 +206,12 @@ open_data(sim_script_t *self)
         cadre_row_chunks_t rows = sim_rows();
         cadre_catalogue_add_memory_dataset(catalogue, name, &rows, &dataset);
     } else {
-        cadre_catalogue_add_dataset(catalogue, name, "{}", &dataset);
+        const bool is_streamed = sim_swarm_has(self->check->seed, "ranges", 2);
+        cadre_catalogue_add_dataset(catalogue, name,
+                                    is_streamed ? "{\"format\": \"csv\", \"path\": \"rows\", "
+                                                  "\"streaming\": true, \"ranges\": 5}"
+                                                : "{}",
+                                    &dataset);
     }
     cadre_announcements_tell_dataset(&core_of(self)->announcements, dataset);
 }

@@ -8,6 +8,8 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_ranges.h"
+#include "common/spec/data_spec.h"
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/split.h"
 
@@ -621,11 +623,21 @@ add_named_dataset(cadre_catalogue_t *self, const char *name, cadre_dataset_t **o
     cadre_dataset_t *dataset = cadre_calloc(1, sizeof(*dataset));
     dataset->id = ++self->dataset_count;
     dataset->name = cadre_strdup(name);
+    dataset->ranges = 1;
 
     self->datasets = cadre_realloc(self->datasets, self->dataset_count, sizeof(*self->datasets));
     self->datasets[self->dataset_count - 1] = dataset;
     *out = dataset;
     return 0;
+}
+
+/* Returns how many ranges a description asks for; 1 for one that workers will refuse. */
+static int64_t
+ranges_of(const char *description)
+{
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    int status = cadre_data_spec_decode(description, strlen(description), &spec);
+    return status == 0 && spec.is_streamed ? spec.ranges : 1;
 }
 
 /* Adds a dataset that workers open from a description. */
@@ -642,6 +654,7 @@ cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const cha
         return status;
     }
     (*out)->description = cadre_strdup(description);
+    (*out)->ranges = ranges_of(description);
     return 0;
 }
 
@@ -658,6 +671,17 @@ cadre_catalogue_add_memory_dataset(cadre_catalogue_t *self, const char *name,
     (*out)->rows = *rows;
     *rows = (cadre_row_chunks_t){0};
     return 0;
+}
+
+void
+cadre_dataset_note_range(const cadre_dataset_t *self, uint64_t order, int64_t first, int64_t count,
+                         cadre_closure_t *closure)
+{
+    if (self->ranges > 1) {
+        closure->ranges = (uint32_t)self->ranges;
+        closure->range = 1 + (uint32_t)cadre_data_range_of(self->info.rows, self->ranges,
+                                                           order != 0, first, count);
+    }
 }
 
 uint64_t

@@ -82,6 +82,7 @@ struct cadre_dataset {
     char *name;
     char *description;       /* JSON; "" of one with `rows` */
     cadre_row_chunks_t rows; /* of the program's memory, for a dataset without a file */
+    int64_t ranges;          /* of a streamed dataset (common/spec/data_ranges.h); else 1 */
     /* The encoded DATASET message, empty before it is first sent; written by announcements. */
     cadre_outbox_entry_t told;
 
@@ -231,6 +232,11 @@ int cadre_catalogue_add_dataset(cadre_catalogue_t *self, const char *name, const
  * struct. */
 int cadre_catalogue_add_memory_dataset(cadre_catalogue_t *self, const char *name,
                                        cadre_row_chunks_t *rows, cadre_dataset_t **dataset);
+
+/* Notes which range the batch of `count` rows at `first` is of, of the order `order` (0: of the
+ * file), in a closure of which it is the first batch. */
+void cadre_dataset_note_range(const cadre_dataset_t *self, uint64_t order, int64_t first,
+                              int64_t count, cadre_closure_t *closure);
 
 /* Returns how many pieces the rows of the program's memory travel in; 0 of a dataset with a
  * file. */

@@ -63,6 +63,8 @@ add_rows(const cadre_catalogue_t *catalogue, const cadre_schedule_message_t *sch
     closure->batches = cadre_calloc(CADRE_COUNT_OF(items), sizeof(*closure->batches));
     memcpy(closure->batches, items, sizeof(items));
     closure->batch_items = CADRE_COUNT_OF(items);
+    cadre_dataset_note_range(dataset, 0, (int64_t)schedule->first, (int64_t)schedule->count,
+                             closure);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
@@ -41,15 +42,30 @@ cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure)
     return true;
 }
 
+/* Gives a closure that has none its id. */
+static void
+give_id(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    cadre_begun_add(self->links.begun, closure);
+    cadre_pace_note_begun(&self->links.queue->pace, closure->turn);
+}
+
+void
+cadre_attempts_number(cadre_attempts_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->argument_count == 0);
+    give_id(self, closure);
+    cadre_closure_lanes_note_id(&self->links.queue->lanes, closure);
+}
+
 /* Begins an attempt on `worker` at a closure that was put in flight, and sends it. A closure gets
- * its id at its first attempt. */
+ * its id at its first attempt, unless it was numbered before. */
 void
 cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure)
 {
     const cadre_attempts_links_t *links = &self->links;
     if (closure->id == 0) {
-        cadre_begun_add(links->begun, closure);
-        cadre_pace_note_begun(&links->queue->pace, closure->turn);
+        give_id(self, closure);
     }
     cadre_closure_hand_to(closure, worker->task.incarnation);
     closure->worker = worker;

@@ -68,6 +68,10 @@ void cadre_attempts_init(cadre_attempts_t *self, const cadre_attempts_links_t *l
  * the closure has then ended. */
 bool cadre_attempts_take(cadre_attempts_t *self, cadre_closure_t *closure);
 
+/* Gives a queued closure without a tag and without arguments of others its id before it is handed
+ * out: it counts as begun from now on, as one that was put back does. */
+void cadre_attempts_number(cadre_attempts_t *self, cadre_closure_t *closure);
+
 /* Begins an attempt at a closure that cadre_attempts_take put in flight: gives the closure its id
  * if it has none, and sends it to the worker. */
 void cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closure_t *closure);

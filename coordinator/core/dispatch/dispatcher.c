@@ -15,6 +15,11 @@ enum {
     /* The usual time of a function follows what is reported by this part of the difference. */
     USUAL_PART = 16,
     USUAL_UNKNOWN_US = 1000 * BATCH_WORTH_US, /* usual time of a function of which none has ended */
+    /* How many closures of ranges may have an id and wait, for each that workers may hold: what
+     * lets a worker go on with its own while another is slower. A checkpoint waits for them. At
+     * most NUMBERED_MAX. */
+    NUMBERED_PER_CREDIT = 8,
+    NUMBERED_MAX = 4096,
     /* Most closures that are handed out in a turn, during which the lock is held. */
     TURN_MAX = 4096,
 };
@@ -23,6 +28,7 @@ void
 cadre_dispatcher_init(cadre_dispatcher_t *self, const cadre_dispatcher_links_t *links)
 {
     *self = (cadre_dispatcher_t){.links = *links};
+    cadre_range_owners_init(&self->ranges, links->members);
 }
 
 void
@@ -31,6 +37,7 @@ cadre_dispatcher_fini(cadre_dispatcher_t *self)
     free(self->usual_us);
     self->usual_us = NULL;
     self->usual_count = 0;
+    cadre_range_owners_fini(&self->ranges);
 }
 
 /* --- the usual time of a function --- */
@@ -181,12 +188,49 @@ is_unreached(const void *context, const cadre_closure_t *closure)
     return !cadre_reach_may_run(reached->reach, reached->worker, closure);
 }
 
+/* Gives closures of ranges their ids, in the order of the queue, up to the first one of another kind
+ * or that takes results of others. */
+static void
+number_ahead(cadre_dispatcher_t *self, const cadre_member_t *worker,
+             const cadre_closure_filter_t *filter)
+{
+    const cadre_closure_lanes_t *lanes = &self->links.queue->lanes;
+    cadre_closure_t *closure = NULL;
+    while (lanes->begun < self->numbered_max && queue_limit(self) == CADRE_QUEUE_NEW_TOO &&
+           (closure = cadre_closure_lanes_new(lanes, &worker->abilities, filter)) &&
+           closure->range > 0 && closure->argument_count == 0) {
+        cadre_attempts_number(self->links.attempts, closure);
+    }
+}
+
+/* Returns the closure that the worker is to have in the place of `head`, which is next for it: of a
+ * range that it reads, where `head` is of a range and takes no results, which come in no turn. NULL: of those of other workers, which are all
+ * that is left, it is to have none (`may_help`). */
+static cadre_closure_t *
+choose(cadre_dispatcher_t *self, const cadre_member_t *worker, const cadre_closure_filter_t *filter,
+       bool may_help, cadre_closure_t *head)
+{
+    const bool is_ready = head->id == 0 && head->argument_count > 0;
+    if (head->range == 0 || head->tag != CADRE_TAG_NONE || is_ready) {
+        return head;
+    }
+    number_ahead(self, worker, filter);
+    const cadre_closure_lanes_t *lanes = &self->links.queue->lanes;
+    const cadre_range_choice_t choice = {.lanes = lanes,
+                                         .worker = worker,
+                                         .below = queue_limit(self),
+                                         .filter = filter,
+                                         .is_full = lanes->begun >= self->numbered_max,
+                                         .may_help = may_help};
+    return cadre_range_owners_choose(&self->ranges, &choice, head);
+}
+
 /* Puts the next closure for a worker in flight and returns it, one that is to run again for a
  * replay first. A closure that needs something that the worker does not have, or a shard that it
- * does not reach, stays for another worker or for later. NULL when there is no closure, or its
- * arguments could not be had and it has ended. */
+ * does not reach, stays for another worker or for later. NULL when there is no closure, none that it
+ * is to have without `may_help`, or its arguments could not be had and it has ended. */
 static cadre_closure_t *
-take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
+take_next(cadre_dispatcher_t *self, const cadre_member_t *worker, bool may_help)
 {
     const cadre_dispatcher_links_t *links = &self->links;
     const reached_t reached = {links->reach, worker};
@@ -202,6 +246,7 @@ take_next(cadre_dispatcher_t *self, const cadre_member_t *worker)
     if (!closure && !links->queue->cancelling) {
         closure = cadre_closure_lanes_next(&links->queue->lanes, worker->index, queue_limit(self),
                                            &worker->abilities, filter);
+        closure = closure ? choose(self, worker, filter, may_help, closure) : NULL;
     }
     return closure && cadre_attempts_take(links->attempts, closure) ? closure : NULL;
 }
@@ -305,7 +350,7 @@ hand_out(cadre_dispatcher_t *self, cadre_member_t *worker, size_t batch)
     while (count < batch || (count > 0 && count < BATCH_MAX && given_us < BATCH_WORTH_US)) {
         /* Closures that went to other workers do not count against this one's room. */
         cadre_closure_t *closure =
-            cadre_dispatcher_can_take(self, worker) ? take_next(self, worker) : NULL;
+            cadre_dispatcher_can_take(self, worker) ? take_next(self, worker, count < batch) : NULL;
         if (!closure) {
             break;
         }
@@ -341,12 +386,27 @@ serve(cadre_dispatcher_t *self, bool lags, size_t *given)
     return has_others;
 }
 
+/* Returns how many closures of ranges may have an id and wait. */
+static size_t
+numbered_max(const cadre_membership_t *members)
+{
+    size_t credit = 0;
+    for (uint32_t i = 0; i < members->worker_capacity; i++) {
+        const cadre_member_t *worker = members->workers[i];
+        const size_t least = worker ? 2 * (size_t)worker->slots : 0;
+        credit += worker && worker->credit > least ? worker->credit : least;
+    }
+    const size_t most = NUMBERED_PER_CREDIT * credit;
+    return most < NUMBERED_MAX ? most : NUMBERED_MAX;
+}
+
 /* Hands out what waits, to workers that do not lag first. Returns whether it stopped at the limit
  * of a turn. */
 bool
 cadre_dispatcher_tick(cadre_dispatcher_t *self)
 {
     size_t given = 0;
+    self->numbered_max = numbered_max(self->links.members);
     if (serve(self, false, &given)) {
         serve(self, true, &given); /* where no other worker has room */
     }

@@ -15,6 +15,11 @@
  * usually end at once go to one worker in batches even then: with a thousand workers most of what
  * such a closure costs is the system calls of its messages (docs/scale.md), and running a batch
  * takes less than sending a second message.
+ *
+ * Batches of a streamed dataset go to the worker that reads their range (range_owners.h). So that
+ * there is something to choose from, closures of ranges are given their ids before they are handed
+ * out: in the order of the queue, so that ids say what they always say, and as many as NUMBERED_...
+ * in the source allows. They count as begun, and wait as those do that were put back.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_DISPATCHER_H
@@ -26,6 +31,7 @@
 #include "coordinator/core/dispatch/acks.h"
 #include "coordinator/core/dispatch/attempts.h"
 #include "coordinator/core/dispatch/pause.h"
+#include "coordinator/core/dispatch/range_owners.h"
 #include "coordinator/core/dispatch/reach.h"
 #include "coordinator/core/effects/effects.h"
 #include "coordinator/core/members/membership.h"
@@ -48,8 +54,10 @@ typedef struct {
 /* A worker's credit is kept with the member (`credit`, `credit_...`). */
 typedef struct {
     cadre_dispatcher_links_t links;
-    uint32_t turn;      /* index of the worker that is served next */
-    uint32_t *usual_us; /* [usual_count], by function id - 1: how long its closures usually take */
+    uint32_t turn; /* index of the worker that is served next */
+    cadre_range_owners_t ranges;
+    size_t numbered_max; /* how many closures may have an id and wait, in this turn */
+    uint32_t *usual_us;  /* [usual_count], by function id - 1: how long its closures usually take */
     uint32_t usual_count;
 } cadre_dispatcher_t;
 

@@ -247,7 +247,11 @@ typedef enum {
 
 /* Starts epoch `epoch` in batches of `batch_size` rows from position `first` (0 unless resuming).
  *
- * CADRE_EINVALID: `batch_size` is below 1, or `first` is no position. */
+ * Batches of a shuffled epoch of a streamed dataset with several "ranges" (docs/data.md) come from
+ * these in turn: an epoch that is resumed then begins at a multiple of `batch_size`, behind so many
+ * batches as were given.
+ *
+ * CADRE_EINVALID: `batch_size` is below 1, `first` is no position, or no such multiple. */
 CADRE_API int cadre_dataset_begin(cadre_dataset_t *self, uint64_t epoch, int64_t first,
                                   int64_t batch_size, cadre_order_t order, cadre_last_batch_t last);
 
