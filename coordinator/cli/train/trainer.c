@@ -139,7 +139,7 @@ make_plan(trainer_t *self)
         .evaluate_every = job->evaluate_every,
         .evaluation_closures = evaluation_closures(self),
     };
-    const char *path = NULL;
+    const char *path = "";
     const char *progress = NULL;
     uint64_t cut;
     if (cadre_checkpoint_resumed(self->options->coordinator, &path, &cut, &progress)) {
@@ -167,6 +167,10 @@ make_plan(trainer_t *self)
                          (long long)self->plan.start.closures);
     }
 
+    int status = cadre_training_plan_deal(&self->plan, job->shuffle ? self->data.ranges : 1, path);
+    if (status < 0) {
+        return status;
+    }
     if (job->plateau_patience == 0) {
         self->plan.start.watch.plateau =
             (cadre_training_plateau_t){0}; /* the job's own rate counts */

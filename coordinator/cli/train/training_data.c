@@ -78,12 +78,22 @@ open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
     return 0;
 }
 
+/* Returns from how many ranges the batches of a shuffled epoch come in turn; 1: from none. */
+static int64_t
+ranges_of(const json_t *description)
+{
+    cadre_auto(cadre_free) char *text = json_dumps(description, JSON_COMPACT);
+    cadre_auto(cadre_data_spec_fini) cadre_data_spec_t spec = {0};
+    int status = cadre_data_spec_decode(text, strlen(text), &spec);
+    return status == 0 && spec.is_streamed ? spec.ranges : 1;
+}
+
 /* Opens the rows to train on, and those to test on if the job has any: a part of the same file, or
  * a file of their own. */
 int
 cadre_training_data_open(cadre_training_data_t *self, const cadre_trainer_options_t *options)
 {
-    *self = (cadre_training_data_t){0};
+    *self = (cadre_training_data_t){.ranges = ranges_of(options->train)};
     int status = options->job->test_fraction > 0
                      ? open_parts(self, options)
                      : open_dataset(options, "train", options->train, &self->train);

@@ -12,6 +12,7 @@
 typedef struct {
     cadre_dataset_t *train;
     cadre_dataset_t *test; /* NULL: no held-out rows */
+    int64_t ranges;        /* from so many come the batches of a shuffled epoch in turn */
 } cadre_training_data_t;
 
 /* Opens the training and test datasets on the workers. CADRE_EDATA when their rows do not fit each

@@ -6,6 +6,28 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+int
+cadre_training_plan_deal(cadre_training_plan_t *self, int64_t ranges, const char *path)
+{
+    cadre_training_place_t *start = &self->start;
+    const bool is_within = start->position > 0 && start->position < self->rows;
+    const int64_t had_ranges = start->ranges > 0 ? start->ranges : 1;
+    const int64_t had_rows = start->ranges > 0 ? start->batch_rows : self->batch_size;
+    const bool is_like = had_ranges == ranges && (ranges == 1 || had_rows == self->batch_size);
+    if (is_within && !is_like) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s was taken within a pass over rows that come from %lld ranges in "
+                          "batches of %lld, and now they come from %lld in batches of %lld, in "
+                          "another order: give it the \"ranges\" and batches that it had, or begin "
+                          "anew with --resume never",
+                          path, (long long)had_ranges, (long long)had_rows, (long long)ranges,
+                          (long long)self->batch_size);
+    }
+    start->ranges = ranges > 1 ? ranges : 0;
+    start->batch_rows = ranges > 1 ? self->batch_size : 0;
+    return 0;
+}
+
 /* Returns how many closures train in a pass from row `position` on. The last may be smaller, unless
  * drop_last leaves it out. */
 int64_t
@@ -193,6 +215,10 @@ cadre_training_place_encode(const cadre_training_place_t *place)
     if (place->pass != place->epoch) {
         json_object_set_new(object, "pass", json_integer((json_int_t)place->pass));
     }
+    if (place->ranges > 0) {
+        json_object_set_new(object, "ranges", json_integer((json_int_t)place->ranges));
+        json_object_set_new(object, "batch_rows", json_integer((json_int_t)place->batch_rows));
+    }
     if (place->begun > 0) {
         json_object_set_new(object, "begun", json_integer((json_int_t)place->begun));
     }
@@ -221,14 +247,16 @@ decode(const json_t *root, cadre_training_place_t *place)
     json_int_t evaluations = -1;
     json_int_t pass = -1;
     json_int_t begun = 0;
+    json_int_t ranges = 0;
+    json_int_t batch_rows = 0;
     json_t *watch = NULL;
     json_t *words = NULL; /* word_ids.h reads them */
-    int status =
-        json_unpack((json_t *)root, "{s:I, s:I, s:I, s:I, s?I, s?I, s?o, s?o !}", "epoch", &epoch,
-                    "position", &position, "closures", &closures, "evaluations", &evaluations,
-                    "pass", &pass, "begun", &begun, "watch", &watch, "words", &words);
+    int status = json_unpack((json_t *)root, "{s:I, s:I, s:I, s:I, s?I, s?I, s?I, s?I, s?o, s?o !}",
+                             "epoch", &epoch, "position", &position, "closures", &closures,
+                             "evaluations", &evaluations, "pass", &pass, "begun", &begun, "ranges",
+                             &ranges, "batch_rows", &batch_rows, "watch", &watch, "words", &words);
     if (status != 0 || epoch < 0 || position < 0 || closures < 0 || evaluations < 0 || begun < 0 ||
-        (json_object_get(root, "pass") && pass < 0)) {
+        (json_object_get(root, "pass") && pass < 0) || ranges < 0 || batch_rows < 0) {
         return CADRE_EMALFORMED;
     }
 
@@ -237,7 +265,9 @@ decode(const json_t *root, cadre_training_place_t *place)
                                       .closures = closures,
                                       .evaluations = evaluations,
                                       .pass = pass < 0 ? epoch : pass,
-                                      .begun = begun};
+                                      .begun = begun,
+                                      .ranges = ranges,
+                                      .batch_rows = batch_rows};
     return watch ? cadre_training_watch_decode(watch, &place->watch) : 0;
 }
 

@@ -25,12 +25,16 @@
 /* How far training is: the first `position` rows of pass `pass` are done, and all earlier
  * passes. */
 typedef struct {
-    int64_t epoch;                /* from 0; the number of epochs when there is nothing left */
-    int64_t position;             /* rows done of pass `pass`, in the order of that pass */
-    int64_t closures;             /* training closures before this place */
-    int64_t evaluations;          /* evaluation closures before this place */
-    int64_t pass;                 /* from 0; without steps_per_epoch the same as `epoch` */
-    int64_t begun;                /* with steps_per_epoch: training closures of this epoch so far */
+    int64_t epoch;       /* from 0; the number of epochs when there is nothing left */
+    int64_t position;    /* rows done of pass `pass`, in the order of that pass */
+    int64_t closures;    /* training closures before this place */
+    int64_t evaluations; /* evaluation closures before this place */
+    int64_t pass;        /* from 0; without steps_per_epoch the same as `epoch` */
+    int64_t begun;       /* with steps_per_epoch: training closures of this epoch so far */
+    /* Of rows whose batches come in turn from several ranges (common/spec/data_ranges.h): how many
+     * ranges, and rows of a batch, on which the order of the pass depends; else 0. */
+    int64_t ranges;
+    int64_t batch_rows;
     cadre_training_watch_t watch; /* what the evaluations before this place found */
     const char *words;            /* what ids of words mean (word_ids.h), borrowed from the trainer;
                                      NULL: there are none, or the place was decoded */
@@ -49,6 +53,11 @@ typedef struct {
     int64_t evaluation_closures; /* closures of one evaluation; 0: nothing is evaluated */
     bool watched;                /* what comes after an evaluation depends on what it finds */
 } cadre_training_plan_t;
+
+/* Notes that the batches of a pass come in turn from so many ranges; 1: they come one behind the
+ * other. Fails with CADRE_ECONFIG where the plan begins within a pass, of other ranges or batches,
+ * of which no position is one of this order; `path` is the checkpoint that it begins at. */
+int cadre_training_plan_deal(cadre_training_plan_t *self, int64_t ranges, const char *path);
 
 /* Returns how many closures train in a pass from row `position` on. */
 int64_t cadre_training_plan_batches(const cadre_training_plan_t *self, int64_t position);

@@ -204,6 +204,42 @@ Test(training_plan, keeps_passes_steps_and_what_was_found_in_a_checkpoint)
               found.watch.without == 3 && !found.watch.has_kept);
 }
 
+/* A place within a pass of other ranges or batches is none of this order; between two passes it is
+ * one of any. */
+Test(training_plan, goes_on_within_a_pass_of_the_same_ranges_and_batches_alone)
+{
+    static const struct {
+        int64_t had_ranges;
+        int64_t had_rows;
+        int64_t position;
+        int64_t ranges;
+        int status;
+    } cases[] = {
+        {4, 4, 8, 4, 0},
+        {4, 4, 8, 1, CADRE_ECONFIG},
+        {4, 4, 8, 3, CADRE_ECONFIG},
+        {4, 2, 8, 4, CADRE_ECONFIG},
+        {0, 0, 8, 4, CADRE_ECONFIG},
+        {0, 0, 8, 1, 0},
+        {4, 2, 0, 4, 0},
+        {4, 2, 10, 3, 0},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_training_place_t place = {.epoch = 1,
+                                        .position = cases[i].position,
+                                        .pass = 1,
+                                        .ranges = cases[i].had_ranges,
+                                        .batch_rows = cases[i].had_rows};
+        cadre_auto(cadre_free) char *text = cadre_training_place_encode(&place);
+        cadre_training_plan_t resumed = {.rows = 10, .batch_size = 4};
+        cr_assert_eq(cadre_training_place_decode(text, &resumed.start), 0);
+        cr_expect_eq(cadre_training_plan_deal(&resumed, cases[i].ranges, "ckpt-1"), cases[i].status,
+                     "case %zu", i);
+        cr_expect(cases[i].status < 0 ||
+                  resumed.start.ranges == (cases[i].ranges > 1 ? cases[i].ranges : 0));
+    }
+}
+
 Test(training_plan, refuses_a_place_that_somebody_else_wrote)
 {
     static const char *const texts[] = {
