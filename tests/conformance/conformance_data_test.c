@@ -1,13 +1,13 @@
 /* Epochs and evaluations: ids D1, D2, D4, D6 and D7 of docs/conformance.md. D3 is in
  * conformance_coordinator_test.c, D5 in conformance_evaluate_test.c. */
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cadre/catalogue.h>
 
@@ -151,12 +151,12 @@ wait_for_examples(const stage_t *stage, uint64_t examples)
     while (sum_of_counter(stage, "examples") < examples) {
         cr_assert_lt(cadre_clock_now_ms(), deadline_ms, "%" PRIu64 " rows are not told",
                      examples - sum_of_counter(stage, "examples"));
-        usleep(20000);
+        (void)poll(NULL, 0, 20);
     }
 }
 
 /* Trains epochs of the data until one has read few blocks: where a worker was given less of the
- * machine than the other, that takes over some of its ranges. Returns how many epochs there were. */
+ * machine than the other, that takes over some of its ranges. Returns how many epochs it took. */
 static int
 train_until_few_blocks(stage_t *stage, cadre_dataset_t *dataset, int first_epoch, uint64_t most)
 {

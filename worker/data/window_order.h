@@ -25,7 +25,7 @@ cadre_window_order_t *cadre_window_order_new(const cadre_row_split_t *split, int
 /* Frees and nulls the pointer; NULL inside is fine. */
 void cadre_window_order_destroy(cadre_window_order_t **self_p);
 
-/* Chooses the epoch; takes a look at each block when it is another than before, and returns true. */
+/* Chooses the epoch. Returns whether it is another than before; then it looks at each block. */
 bool cadre_window_order_choose(cadre_window_order_t *self, uint64_t seed, uint64_t epoch);
 
 /* Returns the row of the part at `position` of the chosen epoch, which must have it. */

@@ -3,9 +3,9 @@
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
- * A closure gets its id when it is first handed out, or somewhat before, and keeps it: in the order
- * of scheduling, so the ids in use are a prefix. Every closure with an id below `next_id` was begun,
- * and those that are not in `closures` have ended.
+ * A closure gets its id when it is first handed out, or somewhat before, and keeps it. So the ids
+ * in use are a prefix: every closure with an id below `next_id` was begun, and those that are not
+ * in `closures` have ended.
  */
 #ifndef CADRE_COORDINATOR_CORE_CLOSURES_BEGUN_H
 #define CADRE_COORDINATOR_CORE_CLOSURES_BEGUN_H

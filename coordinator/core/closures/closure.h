@@ -65,7 +65,7 @@ typedef struct cadre_closure {
     bool wants_results;
     uint64_t *batches; /* as in the CLOSURE message */
     size_t batch_items;
-    /* The range of its dataset that its first batch is of (common/spec/data_ranges.h), from 1 on, of
+    /* Which range of its dataset its first batch is of (common/spec/data_ranges.h), from 1 on, of
      * `ranges`; 0: none, any worker reads its batches as well as another. */
     uint32_t range;
     uint32_t ranges;

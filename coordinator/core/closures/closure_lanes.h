@@ -99,8 +99,8 @@ cadre_closure_t *cadre_closure_lanes_new(const cadre_closure_lanes_t *self,
                                          const cadre_abilities_t *abilities,
                                          const cadre_closure_filter_t *filter);
 
-/* Notes that a QUEUED closure without a tag was given its id: it comes behind those of its lane that
- * have one. */
+/* Notes that a QUEUED closure without a tag was given its id: it comes behind those of its lane
+ * that have one. */
 void cadre_closure_lanes_note_id(cadre_closure_lanes_t *self, cadre_closure_t *closure);
 
 /* Return any queued closure; any queued closure that uses this resource. NULL when there is

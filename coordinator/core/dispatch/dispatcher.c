@@ -188,8 +188,8 @@ is_unreached(const void *context, const cadre_closure_t *closure)
     return !cadre_reach_may_run(reached->reach, reached->worker, closure);
 }
 
-/* Gives closures of ranges their ids, in the order of the queue, up to the first one of another kind
- * or that takes results of others. */
+/* Gives closures of ranges their ids, in the order of the queue, up to the first one of another
+ * kind or that takes results of others. */
 static void
 number_ahead(cadre_dispatcher_t *self, const cadre_member_t *worker,
              const cadre_closure_filter_t *filter)
@@ -204,8 +204,8 @@ number_ahead(cadre_dispatcher_t *self, const cadre_member_t *worker,
 }
 
 /* Returns the closure that the worker is to have in the place of `head`, which is next for it: of a
- * range that it reads, where `head` is of a range and takes no results, which come in no turn. NULL: of those of other workers, which are all
- * that is left, it is to have none (`may_help`). */
+ * range that it reads, where `head` is of a range and takes no results, which come in no turn.
+ * NULL: all that is left are those of other workers' ranges, and it is to have none of these. */
 static cadre_closure_t *
 choose(cadre_dispatcher_t *self, const cadre_member_t *worker, const cadre_closure_filter_t *filter,
        bool may_help, cadre_closure_t *head)
@@ -227,8 +227,8 @@ choose(cadre_dispatcher_t *self, const cadre_member_t *worker, const cadre_closu
 
 /* Puts the next closure for a worker in flight and returns it, one that is to run again for a
  * replay first. A closure that needs something that the worker does not have, or a shard that it
- * does not reach, stays for another worker or for later. NULL when there is no closure, none that it
- * is to have without `may_help`, or its arguments could not be had and it has ended. */
+ * does not reach, stays for another worker or for later. NULL when there is no closure, none that
+ * it is to have without `may_help`, or its arguments could not be had and it has ended. */
 static cadre_closure_t *
 take_next(cadre_dispatcher_t *self, const cadre_member_t *worker, bool may_help)
 {

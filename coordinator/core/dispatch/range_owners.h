@@ -58,9 +58,9 @@ void cadre_range_owners_init(cadre_range_owners_t *self, const cadre_membership_
 void cadre_range_owners_fini(cadre_range_owners_t *self);
 
 /* Returns the closure that the worker is to have in the place of `head`, which comes first for it
- * and is of a range: one of the same dataset that has an id. Returns `head` where none has, and NULL
- * where all of them are others' and it may not help. The worker becomes the owner of the range by
- * the rules above. */
+ * and is of a range: one of the same dataset that has an id. Returns `head` where none has, and
+ * NULL where all of them are others' and it may not help. The worker becomes the owner of the range
+ * by the rules above. */
 cadre_closure_t *cadre_range_owners_choose(cadre_range_owners_t *self,
                                            const cadre_range_choice_t *choice,
                                            cadre_closure_t *head);

@@ -225,8 +225,7 @@ Test(range_owners, the_ranges_of_a_lost_worker_go_to_the_others)
     job_destroy(&self);
 }
 
-/* Little is queued at a time, as in a synchronous step of two: ranges stay. The first one is alone, so
- * that the others are not in the turn of the workers. */
+/* Little is queued at a time, as in a synchronous step of two: ranges stay. */
 Test(range_owners, of_a_short_queue_each_gets_its_own)
 {
     job_t *self = job_new(2);
