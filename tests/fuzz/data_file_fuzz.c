@@ -74,6 +74,7 @@ describe(const uint8_t *head)
     if (spec.format != CADRE_DATA_TEXT && head[1] & 32 && head[2] & 1) {
         spec.is_streamed = true;
         spec.shuffle_blocks = 1;
+        spec.ranges = 1;
         spec.memory_mib = 1;
     }
     spec.items = spec.features > 0 && head[1] & 16 ? 3 : 0;
