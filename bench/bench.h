@@ -26,7 +26,7 @@ typedef struct {
     bool verbose;          /* what the tasks say goes to stderr instead of nowhere */
     const char *directory; /* where checkpoint files are written */
     const char *digits;    /* CSV file of the training section */
-    int threads;           /* of the device, in the sections ops and mlp */
+    int threads;           /* of the device, in the sections ops and mlp; loops at once in loops */
     char *socket_directory;
     uint64_t next_name; /* of sockets and incarnations: each process and session gets a new one */
     cadre_bench_report_t report;
@@ -43,6 +43,7 @@ int cadre_bench_sparse(cadre_bench_t *self);
 int cadre_bench_checkpoint(cadre_bench_t *self);
 int cadre_bench_training(cadre_bench_t *self);
 int cadre_bench_local(cadre_bench_t *self);
+int cadre_bench_loops(cadre_bench_t *self);
 int cadre_bench_idle(cadre_bench_t *self);
 int cadre_bench_keys(cadre_bench_t *self);
 int cadre_bench_ops(cadre_bench_t *self);

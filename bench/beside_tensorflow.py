@@ -13,6 +13,10 @@ TensorFlow trains with parameter_server on one batch, else on one of each worker
 times as many, each step of which reads and updates the variables, as each closure of Cadre does. Other
 work on the machine spoils rates; ratios suffer less, those of CPU time the least.
 
+Each round ends with the ceiling: the model trained by as many plain loops at once as there are workers, which
+exchange nothing (`cadre-bench --only loops`). No way to train reaches more on that machine, so that loops / TF
+is the largest ratio that Cadre can have there.
+
 stdout gets a table and, as its last line, one JSON object. Exit status: 0 when all was measured (a ratio
 below the wanted one is marked, no failure), 1 when a run failed, 2 for wrong usage, 77 where DIR has no
 TensorFlow.
@@ -39,6 +43,7 @@ STRATEGIES = ("parameter_server", "multi_worker", "mirrored")
 PROGRAMS = ("cadre", "cadre-bench", "cadre-ps", "cadre-worker")
 ROWS, SIDE = 10000, 28  # of the made-up images
 WANTED = {"noop": 10, "digits": 10, "wide": 3}  # compute dominates in `wide` alone
+LOOPS = {"digits": "digits, 64-128-10, adam", "wide": "784-512-512-10, sgd"}  # the networks' names in cadre-bench
 MODELS = {
     "noop": "closures that do nothing; parameter_server only",
     "digits": "64-128-10, adam, batch 32, the shipped digits",
@@ -204,6 +209,17 @@ def run_cadre_noop(options):
     return {"examples_per_s": 0, "closures_per_s": rate, "cpu_us": cpu_us}
 
 
+def run_loops(options):
+    """The rates of as many plain loops at once as there are workers, by model: what Cadre's device can do."""
+    command = [os.path.join(options.bin, "cadre-bench"), "--only", "loops", "--threads", str(options.workers),
+               "--quick", "-o", "json"]
+    report = json.loads(run(command)[0][-1])
+    values = {figure["name"]: figure["value"] for figure in report["figures"]}
+    return {model: {"examples_per_s": values[f"{name}, loops {options.workers}"],
+                    "cpu_us": values[f"CPU per example, {name}"]}
+            for model, name in LOOPS.items()}
+
+
 # --- what is found ---
 
 def plan(options):
@@ -216,13 +232,17 @@ def medians(rounds):
     return {name: statistics.median(found[name] for found in rounds) for name in rounds[0]}
 
 
-def row_of(model, strategy, steps, theirs, ours):
-    """One row of the table: medians of the rounds, and of the ratios of each round."""
+def row_of(model, strategy, steps, theirs, ours, loops):
+    """One row of the table: medians of the rounds, and of the ratios of each round; `loops` is empty for closures
+    that do nothing."""
     rate = "closures_per_s" if model == "noop" else "examples_per_s"
     ratios = [b[rate] / a[rate] for a, b in zip(theirs, ours)]
     cpu_ratios = [a["cpu_us"] / b["cpu_us"] for a, b in zip(theirs, ours)]
+    most = [loop[rate] / a[rate] for a, loop in zip(theirs, loops)]
     return {"model": model, "strategy": strategy, "steps_per_call": steps, "tensorflow": medians(theirs),
             "cadre": medians(ours), "ratio": statistics.median(ratios), "ratios": ratios,
+            "loops": medians(loops) if loops else None, "ratio_maxima": most,
+            "ratio_max": statistics.median(most) if loops else None,
             "cpu_ratio": statistics.median(cpu_ratios), "cpu_ratios": cpu_ratios, "wanted": WANTED[model]}
 
 
@@ -231,30 +251,34 @@ def measure(model, strategy, options, folder):
     path = os.path.join(folder, f"{model}-{strategy}.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(job_of(model, strategy, options, folder), file)
-    theirs, ours, version = [], [], None
+    theirs, ours, loops, version = [], [], [], None
     for number in range(options.rounds):
         print(f"{model}, {strategy}: round {number + 1} of {options.rounds}", file=sys.stderr)
         version, found = run_tensorflow(path, options, model == "noop")
         theirs.append(found)
         ours.append(run_cadre_noop(options) if model == "noop" else run_cadre(path, options))
-    rows = [row_of(model, strategy, steps, [found[steps] for found in theirs], ours)
+        if model in LOOPS:
+            loops.append(run_loops(options)[model])
+    rows = [row_of(model, strategy, steps, [found[steps] for found in theirs], ours, loops)
             for steps in theirs[0]]
     return rows, version
 
 
 def print_table(rows):
-    print("                                    examples/s           closures/s            CPU us"
-          "                rate  CPU")
-    print("model   strategy          steps    TF      Cadre        TF      Cadre       TF     Cadre"
-          "     ratio  ratio  wanted")
+    print("                                    examples/s                      closures/s            CPU us"
+          "                rate  CPU    loops")
+    print("model   strategy          steps    TF      Cadre     loops         TF      Cadre       TF     Cadre"
+          "     ratio  ratio  / TF   wanted")
     for row in rows:
         theirs, ours = row["tensorflow"], row["cadre"]
         met = "met" if row["ratio"] >= row["wanted"] else "missed"
+        loops = f"{row['loops']['examples_per_s']:9.0f}" if row["loops"] else f"{'-':>9}"
+        most = f"{row['ratio_max']:6.1f}" if row["loops"] else f"{'-':>6}"
         print(f"{row['model']:7} {row['strategy']:17} {row['steps_per_call'] or '-':>4}"
-              f" {theirs['examples_per_s']:9.0f} {ours['examples_per_s']:9.0f}"
+              f" {theirs['examples_per_s']:9.0f} {ours['examples_per_s']:9.0f} {loops}"
               f" {theirs['closures_per_s']:9.0f} {ours['closures_per_s']:9.0f}"
               f" {theirs['cpu_us']:9.1f} {ours['cpu_us']:9.1f}"
-              f" {row['ratio']:8.1f} {row['cpu_ratio']:6.1f}  {row['wanted']:3}: {met}")
+              f" {row['ratio']:8.1f} {row['cpu_ratio']:6.1f} {most}  {row['wanted']:3}: {met}")
 
 
 def main():

@@ -27,7 +27,7 @@ enum {
 static const struct {
     const char *name;
     int (*run)(cadre_bench_t *bench);
-    bool when_named; /* takes too long, and too much memory, to run unasked */
+    bool when_named; /* not run unasked: takes too long, or says nothing of Cadre */
 } sections[] = {
     {"closures", cadre_bench_closures, false}, {"values", cadre_bench_values, false},
     {"apply", cadre_bench_apply, false},       {"checkpoint", cadre_bench_checkpoint, false},
@@ -36,6 +36,7 @@ static const struct {
     {"mlp", cadre_bench_wide_mlp, false},      {"lanes", cadre_bench_lanes, false},
     {"keys", cadre_bench_keys, false},         {"tables", cadre_bench_tables, false},
     {"rows", cadre_bench_rows, false},         {"sparse", cadre_bench_sparse, true},
+    {"loops", cadre_bench_loops, true},
 };
 
 typedef struct {
@@ -128,13 +129,14 @@ static const struct argp_option options[] = {
     {NULL, 'o', "FORMAT", 0, "table (default), or json: one object at the end", 0},
     {"only", KEY_ONLY, "NAME,...", 0,
      "of closures, values, apply, checkpoint, training, local, idle, ops, mlp, lanes, keys, "
-     "tables, rows, sparse; "
-     "default: all but sparse",
+     "tables, rows, sparse, loops; "
+     "default: all but sparse and loops",
      0},
     {"quick", KEY_QUICK, NULL, 0, "a tenth of the work: figures to look at, not to quote", 0},
     {"directory", KEY_DIRECTORY, "DIR", 0, "where checkpoint files go; default: /var/tmp", 0},
     {"digits", KEY_DIGITS, "FILE", 0, "the data of the training section", 0},
-    {"threads", KEY_THREADS, "N", 0, "of the device in ops and mlp; default: usable CPUs", 0},
+    {"threads", KEY_THREADS, "N", 0,
+     "of the device in ops and mlp, loops at once in loops; default: usable CPUs", 0},
     {"verbose", 'v', NULL, 0, "show what the tasks print", 0},
     {"peer", KEY_PEER, "ADDRESS", OPTION_HIDDEN, "be the other end of a raw ZeroMQ pair", 0},
     {0},

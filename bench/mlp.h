@@ -2,7 +2,7 @@
  * mlp - networks of dense layers with relu and cross entropy, and their training inside one
  * process, without coordinator, ps or workers.
  *
- * Owner:   the sections training and local.
+ * Owner:   the sections training, local and loops.
  * Thread:  main's.
  */
 #ifndef CADRE_BENCH_MLP_H
