@@ -77,17 +77,20 @@ static const cadre_kind_t rows[] = {
 };
 
 #define SGD_SLOTS              NULL
-#define MOMENTUM_SLOTS         "momentum"
+#define MOMENTUM_SLOTS         "momentum_step"
 #define NESTEROV_SLOTS         MOMENTUM_SLOTS
 #define ADAGRAD_SLOTS          "accumulator"
-#define RMSPROP_SLOTS          "velocity", "momentum", "average_gradient"
+#define RMSPROP_SLOTS          "velocity", "rmsprop_step", "average_gradient"
 #define ADAM_SLOTS             "momentum", "velocity"
 #define ADAMW_SLOTS            ADAM_SLOTS
 #define FTRL_SLOTS             "accumulator", "linear"
 #define ADD_SLOTS              NULL
 #define DELAYED_NESTEROV_SLOTS "momentum", "gradient_sum"
 
-/* The names of each optimizer's slots, which are written to checkpoints. */
+/* The names of each optimizer's slots, which are written to checkpoints. A name stands for one
+ * quantity: optimizers share it only where each may go on with what the other has summed up. The
+ * momentum of adam and delayed_nesterov is one of gradients; that of momentum and nesterov is a
+ * step, with its rate, that is added to the values, and rmsprop's one that is taken from them. */
 static const char *const slots[][CADRE_OPTIMIZER_SLOTS_MAX] = {
 #define X(name, number, text) [number] = {name##_SLOTS},
     CADRE_OPTIMIZER_LIST(X)

@@ -41,11 +41,14 @@ expected(int first, int count)
 
 /* Of the variables that are created; 0: without. */
 static double average_momentum;
+/* Their optimizer. */
+static cadre_optimizer_kind_t kind = CADRE_OPTIMIZER_SGD;
 
 static void
 create(stage_t *stage, int parts, const cadre_schedule_t *schedule)
 {
     cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(kind);
     options.optimizer.learning_rate = INITIAL;
     options.schedule = *schedule;
     options.average_momentum = average_momentum;
@@ -453,6 +456,39 @@ expect_moments(stage_t *stage, int t)
 {
     expect_slot(stage, "momentum", 1 - pow(0.9, t), (uint64_t)t);
     expect_slot(stage, "velocity", 1 - pow(0.999, t), (uint64_t)t);
+}
+
+/* Trains with one optimizer, and goes on with momentum or nesterov, whose first two steps, by
+ * gradients of 1, must be those of a variable that begins: with the momentum of the one before they
+ * would be others, and after adam they would lead uphill. */
+static void
+expect_begins_steps_after(cadre_optimizer_kind_t before, cadre_optimizer_kind_t after)
+{
+    const cadre_schedule_t none = {.kind = (cadre_schedule_kind_t)0};
+    const bool looks_ahead = after == CADRE_OPTIMIZER_NESTEROV;
+    stage_t stage;
+    kind = before;
+    begin(&stage, 2, 2);
+    train(&stage, 8);
+    const double value = (double)value_of(&stage);
+    kind = after;
+    resume(&stage, 2, 2, &none);
+    kind = CADRE_OPTIMIZER_SGD;
+    cr_expect_float_eq(value_of(&stage), value, 1e-7, "as it was");
+    train(&stage, 1);
+    const double first = looks_ahead ? 1.9 : 1; /* in rates; the momentum is 0.9 */
+    cr_expect_float_eq(value_of(&stage), value - INITIAL * first, 1e-5, "%d to %d: %g from %g",
+                       (int)before, (int)after, (double)value_of(&stage), value);
+    train(&stage, 1);
+    const double second = looks_ahead ? 0.9 * 1.9 + 1 : 1.9;
+    cr_expect_float_eq(value_of(&stage), value - INITIAL * (first + second), 1e-5);
+    stage_close(&stage);
+}
+
+Test(conformance_optimizer, V21_a_momentum_of_gradients_is_not_taken_for_one_of_steps)
+{
+    expect_begins_steps_after(CADRE_OPTIMIZER_ADAM, CADRE_OPTIMIZER_MOMENTUM);
+    expect_begins_steps_after(CADRE_OPTIMIZER_DELAYED_NESTEROV, CADRE_OPTIMIZER_NESTEROV);
 }
 
 static void

@@ -292,6 +292,10 @@ Test(run_numbers, resuming_with_another_optimizer_says_what_becomes_of_its_slots
     cr_expect(strstr(kin, "was=adam is=adamw next=\"the values go on, and the slots, which have "
                           "the same names\""),
               "%s", kin);
+    cadre_auto(cadre_free) char *step = words_with("momentum"); /* another one than adam's */
+    cr_expect(strstr(step, "was=adam is=momentum next=\"the values go on; its slots and steps are "
+                           "reset\""),
+              "%s", step);
     cadre_auto(cadre_free) char *same = words_with("adam");
     cr_expect_null(strstr(same, "optimizer_changed"), "%s", same);
 }

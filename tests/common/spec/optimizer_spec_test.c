@@ -174,6 +174,8 @@ Test(optimizer_spec, names_its_slots_and_what_they_begin_with)
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "linear");
     cr_assert_eq(cadre_optimizer_slot_initial(&spec, 0), 0.1F);
     cr_assert_eq(cadre_optimizer_slot_initial(&spec, 1), 0);
+    spec = parsed("nesterov");
+    cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 0), "momentum_step");
     spec = parsed("adamw");
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 0), "momentum");
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "velocity");
@@ -191,7 +193,7 @@ Test(optimizer_spec, names_its_slots_and_what_they_begin_with)
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "average_gradient");
     spec.parameters[CADRE_RMSPROP_MOMENTUM] = 0.5;
     cr_assert_eq(cadre_optimizer_slot_count(&spec), 3);
-    cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "momentum");
+    cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 1), "rmsprop_step");
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 2), "average_gradient");
 }
 

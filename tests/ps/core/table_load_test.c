@@ -233,8 +233,9 @@ expect_goes_on_like(const cadre_table_spec_t *before, const cadre_table_spec_t *
 Test(table_load, begins_slots_and_steps_anew_under_an_optimizer_with_others)
 {
     static const char *const pairs[][2] = {
-        {"momentum", "adagrad"}, {"adagrad", "momentum"}, {"adam", "ftrl"}, {"ftrl", "adam"},
-        {"sgd", "adam"},         {"momentum", "adam"},    {"adam", "sgd"},  {"adagrad", "ftrl"},
+        {"momentum", "adagrad"}, {"adagrad", "momentum"}, {"adam", "ftrl"},
+        {"ftrl", "adam"},        {"sgd", "adam"},         {"momentum", "adam"},
+        {"adam", "sgd"},         {"adagrad", "ftrl"},     {"adam", "momentum"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(pairs); i++) {
         const cadre_table_spec_t before = make_spec(pairs[i][0]);
