@@ -70,14 +70,13 @@ Test(strategies, S1_train_the_example_with_one_word_of_the_command_changed)
     }
 }
 
-/* The example with a strategy in the place of how many tasks it has. */
+/* The example, its counts of tasks included, with a strategy. */
 static char *
 write_job(const command_t *command, const char *name)
 {
     cadre_auto(cadre_free) char *example = source_path("examples/digits.json");
     char *path = scratch_path(&command->scratch, "digits.json");
     json_t *job = json_load_file(example, 0, NULL);
-    json_object_del(job, "cluster");
     json_object_set_new(job, "strategy", json_pack("{s:s}", "type", name));
     cr_assert_eq(json_dump_file(job, path, 0), 0);
     json_decref(job);
@@ -86,18 +85,22 @@ write_job(const command_t *command, const char *name)
 
 Test(strategies, S1_train_the_example_with_one_word_of_the_file_changed)
 {
-    static const int shards[] = {1, 2, 1, 1, 1}; /* a CPU is one device, unless the file says so */
-    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+    /* What it says of the counts of the file, which has two ps and two workers. */
+    static const char *const says[] = {NULL, NULL, NULL, "has no use for cluster.ps 2 of ",
+                                       "has no use for cluster.workers 2, cluster.ps 2 of "};
+    for (size_t i = 0; i < CADRE_COUNT_OF(apart); i++) {
         command_t command;
         command_open(&command);
-        const example_t example = {examples[i].name, shards[i]};
-        cadre_auto(cadre_free) char *job = write_job(&command, example.name);
+        cadre_auto(cadre_free) char *job = write_job(&command, apart[i].name);
         cadre_auto(cadre_free) char *data = source_path("examples");
         const char *arguments[] = {"run", job,    "--data",           data,   "--device", "cpu",
                                    "-o",  "json", "--checkpoint-dir", "none", NULL};
-        json_t *result = expect_trained(&command, command_run(&command, arguments), &example);
+        json_t *result = expect_trained(&command, command_run(&command, arguments), &apart[i]);
         cr_expect_geq(json_number_at(result, "accuracy"), 0.96);
         json_decref(result);
+        cadre_auto(cadre_free) char *errors = command_errors(&command);
+        cr_expect_not_null(strstr(errors, says[i] ? says[i] : ""), "%s", errors);
+        cr_expect_eq(strstr(errors, "has no use for") != NULL, says[i] != NULL, "%s", errors);
         command_close(&command);
     }
 }

@@ -528,8 +528,8 @@ open_all(supervisor_t *self)
     return sweep_trace_folder(self);
 }
 
-/* Prints how many tasks and closures for each step the strategy of the job means on this machine;
- * nothing for the default, parameter servers. */
+/* Prints how many tasks and closures for each step the strategy of the job means on this machine,
+ * and which settings of its file are not for it; nothing for the default, parameter servers. */
 static void
 announce_strategy(supervisor_t *self)
 {
@@ -543,6 +543,10 @@ announce_strategy(supervisor_t *self)
         cadre_console_say(&self->console, "strategy %s: ps=%lld workers=%lld step_closures=%lld",
                           cadre_job_strategy_word(job), (long long)job->ps, (long long)job->workers,
                           (long long)job->step_closures);
+    }
+    if (job->overruled) {
+        cadre_console_say(&self->console, "strategy %s: has no use for %s of %s",
+                          cadre_job_strategy_word(job), job->overruled, job->file);
     }
 }
 

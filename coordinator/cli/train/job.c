@@ -473,6 +473,7 @@ cadre_job_fini(cadre_job_t *self)
 
     free(self->file);
     free(self->folder);
+    free(self->overruled);
     json_decref(self->train);
     json_decref(self->test);
     json_decref(self->layer_list);

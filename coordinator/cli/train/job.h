@@ -179,6 +179,9 @@ typedef struct {
     double plateau_min_rate;      /* and is not lowered below this */
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
+    /* The settings of the file that the strategy beside them replaces, as "cluster.ps 2,
+     * cluster.workers 2"; NULL: none. */
+    char *overruled;
 
     int64_t tasks; /* cadre_job_tasks_t; see cadre_job_is_in_one_process */
     int64_t ps;

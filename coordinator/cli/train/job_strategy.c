@@ -63,7 +63,9 @@ bool
 cadre_job_insists_on_shards(const cadre_job_t *self)
 {
     cadre_origin_t rank = origin(self, "cluster.ps");
-    return self->ps > 1 && rank != CADRE_ORIGIN_DEFAULT && rank >= origin(self, "strategy.type");
+    bool is_obeyed = rank > CADRE_ORIGIN_FILE || spec_of(self)->ps != CADRE_STRATEGY_TASKS_ONE;
+    return self->ps > 1 && rank != CADRE_ORIGIN_DEFAULT && is_obeyed &&
+           rank >= origin(self, "strategy.type");
 }
 
 bool
@@ -102,9 +104,29 @@ find_word(cadre_job_t *self, const cadre_job_places_t *places)
     return word;
 }
 
+/* Returns whether the setting `name` is one of `cluster` in the job file, as the strategy is: how
+ * many tasks a file counts is for the strategies that count them, so that its word may change
+ * alone. */
+static bool
+is_count_beside_word(const word_t *word, const char *name)
+{
+    return word->rank == CADRE_ORIGIN_FILE && origin(word->job, name) == CADRE_ORIGIN_FILE &&
+           strncmp(name, "cluster.", strlen("cluster.")) == 0;
+}
+
+/* Notes that the strategy replaces the value `text` of the setting `name`. */
+static void
+note_overruled(cadre_job_t *self, const char *name, const char *text)
+{
+    char *before = self->overruled;
+    self->overruled =
+        cadre_asprintf("%s%s%s %s", before ? before : "", before ? ", " : "", name, text);
+    free(before);
+}
+
 /* Sets the setting `name`, whose flag is `flag`, to `text`, which the strategy implies. A setting
  * that was given with another value fails with CADRE_ECONFIG, unless its origin is lower than that
- * of the strategy, as a file is lower than a flag. */
+ * of the strategy, as a file is lower than a flag, or it is a count beside the strategy's word. */
 static int
 imply(const word_t *word, const char *name, const char *flag, const char *text)
 {
@@ -116,6 +138,11 @@ imply(const word_t *word, const char *name, const char *flag, const char *text)
     bool is_default = self->origins[at] == CADRE_ORIGIN_DEFAULT;
     if (!is_default && strcmp(present, text) == 0) {
         return 0;
+    }
+
+    if (is_count_beside_word(word, name)) {
+        note_overruled(self, name, present);
+        return cadre_job_set(self, name, text, CADRE_ORIGIN_STRATEGY, name);
     }
 
     if (is_default || self->origins[at] < word->rank) {

@@ -4,7 +4,9 @@
  *
  * A setting that nobody gave is set. Otherwise origins are compared (flag over environment over job
  * file): a strategy of a higher origin than the setting replaces it; a setting of the same or a
- * higher origin with another value contradicts the strategy and is refused.
+ * higher origin with another value contradicts the strategy and is refused. Not so the counts of
+ * `cluster` beside a strategy in one job file: the strategy replaces those that it has no use for,
+ * so that one file serves all five, and `overruled` of the job says which.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H
 #define CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H

@@ -65,6 +65,24 @@ static const example_t examples[] = {
     {CLUSTER("\"ps\": 2, \"workers\": 2"), "central", {.devices = 0}, 1, 2, 1, 2},
     {CLUSTER("\"ps\": 2, \"workers\": 2"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
     {STRATEGY("local") CLUSTER("\"ps\": 1"), "mirrored", {.devices = 3}, 3, 3, 1, 3},
+    /* What one file has for other strategies. */
+    {STRATEGY("local") CLUSTER("\"ps\": 2, \"workers\": 2"), NULL, {.devices = 0}, 1, 1, 1, 1},
+    {STRATEGY("central") CLUSTER("\"ps\": 2, \"workers\": 2"), NULL, {.devices = 0}, 1, 2, 1, 2},
+    {STRATEGY("mirrored") CLUSTER("\"ps\": 3, \"workers\": 2"), NULL, {.devices = 3}, 3, 3, 1, 3},
+    {STRATEGY("mirrored") CLUSTER("\"workers\": 4"),
+     NULL,
+     {.devices = 3, .is_choice = true},
+     3,
+     3,
+     1,
+     3},
+    {STRATEGY("multi_worker") CLUSTER("\"ps\": 1, \"workers\": 3"),
+     NULL,
+     {.devices = 0},
+     3,
+     3,
+     1,
+     3},
     /* One process has one ps. */
     {STRATEGY("mirrored") CLUSTER("\"workers\": 3"), NULL, {.is_one_process = true}, 1, 3, 1, 3},
     {CLUSTER("\"ps\": 2, \"workers\": 2"), "mirrored", {.is_one_process = true}, 1, 2, 1, 2},
@@ -112,6 +130,8 @@ Test(job_strategy, asks_for_several_ps_where_they_are_said_as_loudly_as_the_stra
         {STRATEGY("mirrored"), NULL, false},
         {STRATEGY("mirrored") CLUSTER("\"ps\": 1"), NULL, false},
         {STRATEGY("mirrored") CLUSTER("\"ps\": 2"), NULL, true},
+        {STRATEGY("central") CLUSTER("\"ps\": 2"), NULL, false},
+        {STRATEGY("local") CLUSTER("\"ps\": 2"), NULL, false},
         {STRATEGY("central") CLUSTER("\"ps\": 2"), "mirrored", false},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
@@ -141,19 +161,13 @@ expect_refused(const char *rest, const char *name, const cadre_job_places_t *pla
 Test(job_strategy, S4_refuses_a_setting_that_contradicts_it_and_names_both)
 {
     static const cadre_job_places_t cpu = {.devices = 0};
-    static const cadre_job_places_t three = {.devices = 3};
     static const cadre_job_places_t four = {.workers = 4};
-    static const cadre_job_places_t some = {.devices = 3, .is_choice = true};
-    expect_refused(STRATEGY("central") CLUSTER("\"ps\": 2"), NULL, &cpu,
-                   "j.json: cluster.ps is 2, but j.json: strategy.type is central, which means 1");
     expect_refused(STRATEGY("local"), "2", &cpu,
                    "--ps is 2, but j.json: strategy.type is local, which means 1");
-    expect_refused(STRATEGY("mirrored") CLUSTER("\"workers\": 2"), NULL, &three,
-                   "cluster.workers is 2, but j.json: strategy.type is mirrored, which means 3");
-    expect_refused(STRATEGY("mirrored") CLUSTER("\"workers\": 4"), NULL, &some,
-                   "cluster.workers is 4, but j.json: strategy.type is mirrored, which means 3");
-    expect_refused(STRATEGY("multi_worker") CLUSTER("\"ps\": 1, \"workers\": 2"), NULL, &cpu,
-                   "cluster.ps is 1, but j.json: strategy.type is multi_worker, which means 2");
+    expect_refused(STRATEGY("central"), "2", &cpu,
+                   "--ps is 2, but j.json: strategy.type is central, which means 1");
+    expect_refused(STRATEGY("multi_worker") CLUSTER("\"workers\": 2"), "1", &cpu,
+                   "--ps is 1, but j.json: strategy.type is multi_worker, which means 2");
     expect_refused(STRATEGY("local"), NULL, &four,
                    "j.json: strategy.type is local, which has one worker, but the cluster has 4");
     expect_refused(STRATEGY("local") ", \"training\": {\"consistency\": \"async\"}", NULL, &cpu,
@@ -162,6 +176,26 @@ Test(job_strategy, S4_refuses_a_setting_that_contradicts_it_and_names_both)
     expect_refused(STRATEGY("local") ", \"training\": {\"step_closures\": 4}", NULL, &cpu,
                    "training.step_closures is 4, but j.json: strategy.type is local, which means "
                    "1");
+}
+
+Test(job_strategy, replaces_the_counts_of_its_file_and_notes_which)
+{
+    static const cadre_job_places_t cpu = {.devices = 0};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read(&job, STRATEGY("local") CLUSTER("\"ps\": 2, \"workers\": 2"));
+    cr_assert_eq(cadre_job_follow_strategy(&job, &cpu), 0);
+    cr_expect_str_eq(job.overruled, "cluster.workers 2, cluster.ps 2");
+
+    cadre_auto(cadre_job_fini) cadre_job_t same;
+    read(&same, STRATEGY("multi_worker") CLUSTER("\"ps\": 2, \"workers\": 2"));
+    cr_assert_eq(cadre_job_follow_strategy(&same, &cpu), 0);
+    cr_expect_null(same.overruled);
+
+    cadre_auto(cadre_job_fini) cadre_job_t flagged;
+    read(&flagged, CLUSTER("\"ps\": 2, \"workers\": 2"));
+    flag(&flagged, "strategy.type", "local");
+    cr_assert_eq(cadre_job_follow_strategy(&flagged, &cpu), 0);
+    cr_expect_null(flagged.overruled, "a flag is over the file");
 }
 
 Test(job_strategy, refuses_what_is_for_another_consistency)
