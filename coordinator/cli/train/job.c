@@ -203,9 +203,24 @@ cadre_origin_text(cadre_origin_t origin)
 
 /* --- setting one value, with the same checks for flag, environment and file --- */
 
+/* Returns whether the setting is a time, which is counted in milliseconds. */
+static bool
+is_time(const cadre_setting_t *setting)
+{
+    const size_t length = strlen(setting->name);
+    return strcmp(setting->name, "training.stop.seconds") == 0 ||
+           (length > 2 && strcmp(setting->name + length - 2, "_s") == 0);
+}
+
 static int
 set_number(cadre_job_t *self, const cadre_setting_t *setting, double value)
 {
+    if (is_time(setting) && value > 0 && value < CADRE_JOB_SECONDS_MIN) {
+        return cadre_fail(CADRE_EINVALID,
+                          "%.15g s is shorter than %g s, the least time that is counted "
+                          "(CADRE_JOB_SECONDS_MIN); 0 is none",
+                          value, CADRE_JOB_SECONDS_MIN);
+    }
     if (!(value >= setting->low && value <= setting->high)) {
         return cadre_fail(CADRE_EINVALID, "%.15g is not in %.15g to %.15g", value, setting->low,
                           setting->high);

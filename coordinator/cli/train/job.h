@@ -35,6 +35,10 @@ enum {
     CADRE_JOB_SECONDS_MAX = 31536000,  /* a year */
 };
 
+/* Seconds: the shortest time of a setting that is not 0. Times are counted in milliseconds; a
+ * shorter one would be taken for none. */
+#define CADRE_JOB_SECONDS_MIN 0.001
+
 /* The types of models: name, word in job files. */
 #define CADRE_MODEL_LIST(X)                                                                        \
     X(MLP, mlp)                                                                                    \

@@ -702,6 +702,22 @@ Test(job_file, reads_which_metrics_evaluations_find)
     cr_assert_eq(job.stop.metric, CADRE_METRIC_F1);
 }
 
+Test(job_file, counts_times_from_a_millisecond_on_in_flags_too)
+{
+    static const char *const names[] = {"cluster.closure_deadline_s", "checkpoint.every_s",
+                                        "training.stop.seconds"};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cr_expect_eq(cadre_job_set(&job, names[i], "0.0009", CADRE_ORIGIN_FLAG, "--some-time"),
+                     CADRE_EINVALID, "%s", names[i]);
+        cr_expect(strstr(cadre_error_text(), "--some-time: 0.0009 s is shorter than 0.001 s"), "%s",
+                  cadre_error_text());
+        cr_expect_eq(cadre_job_set(&job, names[i], "0.001", CADRE_ORIGIN_FLAG, "--some-time"), 0);
+        cr_expect_eq(cadre_job_set(&job, names[i], "0", CADRE_ORIGIN_FLAG, "--some-time"), 0);
+    }
+}
+
 Test(job_file, refuses_conditions_that_cannot_stop_training)
 {
     static const struct {
@@ -712,6 +728,12 @@ Test(job_file, refuses_conditions_that_cannot_stop_training)
          "unknown key \"step\" in training.stop; did you mean \"steps\"?"},
         {"\"training\": {\"stop\": 5}", "training.stop must be an object, not a whole number"},
         {"\"training\": {\"stop\": {\"steps\": -1}}", "training.stop.steps: -1 is not in 0 to"},
+        {"\"training\": {\"stop\": {\"seconds\": 0.0001}}",
+         "training.stop.seconds: 0.0001 s is shorter than 0.001 s, the least time"},
+        {"\"cluster\": {\"closure_deadline_s\": 0.0009}",
+         "cluster.closure_deadline_s: 0.0009 s is shorter than 0.001 s, the least time"},
+        {"\"checkpoint\": {\"every_s\": 1e-9}",
+         "checkpoint.every_s: 1e-09 s is shorter than 0.001 s, the least time"},
         {"\"training\": {\"evaluate_every\": 1, \"stop\": {\"metric\": \"test_acuracy\"}}",
          "did you mean \"test_accuracy\"?"},
         {"\"training\": {\"metrics\": [\"f1\", \"f2\"]}",
