@@ -159,6 +159,29 @@ Test(run_metrics, of_two_classes_are_in_the_result_in_events_and_in_evaluations)
     metered_run_close(&run);
 }
 
+/* Its held-out rows have one class, so no AUC can be told. */
+Test(run_metrics, of_one_class_end_training_with_a_word_that_they_are_undefined)
+{
+    metered_run_t run;
+    metered_run_open(&run, "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"%s\", "
+                           "\"label_kind\": \"binary\"}, \"test\": {\"format\": \"csv\", "
+                           "\"path\": \"ones.csv\", \"label_kind\": \"binary\"}}, \"model\": "
+                           "{\"type\": \"logistic\"}, \"training\": {\"epochs\": 9, "
+                           "\"evaluate_every\": 1, \"metrics\": [\"auc\", \"auc_exact\"], "
+                           "\"stop\": {\"metric\": \"test_auc_exact\", \"patience\": 2}, "
+                           "\"plateau\": {\"metric\": \"test_auc\", \"patience\": 1}}}");
+    cadre_auto(cadre_free) char *ones = scratch_path(&run.command.scratch, "ones.csv");
+    write_text(ones, "0.5,1\n0.25,1\n-0.5,1\n");
+    json_t *result = run_verb(&run, "run", NULL, NULL);
+    cadre_auto(cadre_free) char *errors = command_errors(&run.command);
+    cr_expect(strstr(errors, "training ends: test_auc_exact is undefined in 2 evaluations: an AUC "
+                             "compares rows of two classes, and all rows held out are of one"),
+              "%s", errors);
+    cr_expect(strstr(errors, "on: test_auc is undefined: an AUC compares rows"), "%s", errors);
+    json_decref(result);
+    metered_run_close(&run);
+}
+
 Test(run_metrics, of_values_are_the_absolute_error_and_the_root_of_the_mean_square)
 {
     metered_run_t run;

@@ -602,10 +602,13 @@ lower_rate(trainer_t *self)
         return status;
     }
 
+    char why[CADRE_RESULT_STOPPED_SIZE];
+    const bool has_loss = self->outcome->result.metrics.known[CADRE_METRIC_LOSS];
+    cadre_training_describe_rest(conditions.metric, plateau->has_best ? &plateau->best : NULL, 0,
+                                 has_loss, why, sizeof(why));
     cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                     "learning rate %.4g from update %llu on: %s was not better than %.4g", rate,
-                     (unsigned long long)updates + 1, cadre_metric_text(conditions.metric),
-                     plateau->best);
+                     "learning rate %.4g from update %llu on: %s", rate,
+                     (unsigned long long)updates + 1, why);
     return save(self, AT_PLACE, NULL);
 }
 

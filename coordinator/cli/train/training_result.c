@@ -34,8 +34,9 @@ cadre_training_result_note_stop(cadre_result_t *result, const cadre_job_t *job,
         snprintf(text, size, "%s %.4g has reached %.9g", metric, watch->latest, job->stop.target);
         break;
     case CADRE_STOP_PATIENCE:
-        snprintf(text, size, "%s was not better than %.4g in %lld evaluations", metric, watch->best,
-                 (long long)watch->without);
+        cadre_training_describe_rest(job->stop.metric, watch->has_best ? &watch->best : NULL,
+                                     watch->without, result->metrics.known[CADRE_METRIC_LOSS], text,
+                                     size);
         break;
     case CADRE_STOP_NOT:
     case CADRE_STOP_COMMAND:

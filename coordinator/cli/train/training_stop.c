@@ -1,6 +1,7 @@
 #include "coordinator/cli/train/training_stop.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "common/base/status.h"
 
@@ -61,6 +62,27 @@ cadre_training_watch_stop(const cadre_training_watch_t *self,
         return CADRE_STOP_PATIENCE;
     }
     return CADRE_STOP_NOT;
+}
+
+/* Writes which value of the metric was the best, or why it has none. */
+void
+cadre_training_describe_rest(cadre_metric_t metric, const double *best, int64_t count,
+                             bool has_loss, char *text, size_t size)
+{
+    const char *name = cadre_metric_text(metric);
+    char counted[48] = "";
+    if (count > 0) {
+        snprintf(counted, sizeof(counted), " in %lld evaluations", (long long)count);
+    }
+    if (best) {
+        snprintf(text, size, "%s was not better than %.4g%s", name, *best, counted);
+        return;
+    }
+    const bool is_area = metric == CADRE_METRIC_AUC || metric == CADRE_METRIC_AUC_EXACT;
+    snprintf(text, size, "%s is undefined%s: %s", name, counted,
+             is_area && has_loss
+                 ? "an AUC compares rows of two classes, and all rows held out are of one"
+                 : "it is not a number");
 }
 
 /* Returns the watch as a JSON object without the fields that are zero; NULL when all are. */

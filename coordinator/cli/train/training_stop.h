@@ -73,6 +73,12 @@ bool cadre_training_watch_keep(cadre_training_watch_t *self, cadre_metric_t metr
 cadre_stop_t cadre_training_watch_stop(const cadre_training_watch_t *self,
                                        const cadre_stop_conditions_t *conditions);
 
+/* Writes why no evaluation found a better value of the metric, for people: which value was the best
+ * (`best`), or, where there never was one (NULL), that the metric is undefined and why. `count`:
+ * how many evaluations that were; 0: the text leaves it out. `has_loss`: they did find a loss. */
+void cadre_training_describe_rest(cadre_metric_t metric, const double *best, int64_t count,
+                                  bool has_loss, char *text, size_t size);
+
 /* Convert the watch to the JSON object that a checkpoint's progress record holds, NULL where all is
  * zero, and back. Decoding fails with CADRE_EMALFORMED when a field is unknown or out of range. */
 json_t *cadre_training_watch_encode(const cadre_training_watch_t *self);

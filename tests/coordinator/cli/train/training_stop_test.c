@@ -34,6 +34,21 @@ Test(training_stop, stops_after_as_many_evaluations_without_an_improvement)
                  "what is no number improves nothing");
 }
 
+Test(training_stop, says_of_a_metric_without_a_value_that_it_is_undefined_and_why)
+{
+    char text[160];
+    cadre_training_describe_rest(CADRE_METRIC_AUC, &(double){0.75}, 3, true, text, sizeof(text));
+    cr_expect_str_eq(text, "test_auc was not better than 0.75 in 3 evaluations");
+    cadre_training_describe_rest(CADRE_METRIC_LOSS, &(double){0.5}, 0, true, text, sizeof(text));
+    cr_expect_str_eq(text, "test_loss was not better than 0.5");
+    cadre_training_describe_rest(CADRE_METRIC_AUC_EXACT, NULL, 1000000, true, text, sizeof(text));
+    cr_expect_str_eq(text, "test_auc_exact is undefined in 1000000 evaluations: an AUC compares "
+                           "rows of two classes, and all rows held out are of one");
+    cadre_training_describe_rest(CADRE_METRIC_AUC, NULL, 2, false, text, sizeof(text));
+    cr_expect_str_eq(text, "test_auc is undefined in 2 evaluations: it is not a number",
+                     "the loss is none either");
+}
+
 Test(training_stop, follows_the_direction_of_the_metric)
 {
     cadre_stop_conditions_t by_accuracy = {.metric = CADRE_METRIC_ACCURACY, .patience = 1};
