@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/checkpoint/table_rows.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/npy_file.h"
 #include "coordinator/cli/table_export.h"
@@ -22,7 +23,7 @@ typedef struct {
     cadre_verb_words_t words; /* the command's words: what to do, and a directory */
     bool json;
     const char *to;      /* folder that export writes into */
-    uint64_t checkpoint; /* the one to export; 0: the newest that is sound */
+    uint64_t checkpoint; /* the one to look into; 0: the newest that is sound */
     bool slots;
     bool as_text; /* tables as text */
 } flags_t;
@@ -64,8 +65,8 @@ number_of(const char *argument, const struct argp_state *state)
 static void
 check_end(const flags_t *self, const struct argp_state *state)
 {
-    cadre_verb_words_check(&self->words, (const char *const[]){"list", "verify", "export", NULL},
-                           state);
+    cadre_verb_words_check(
+        &self->words, (const char *const[]){"list", "verify", "variables", "export", NULL}, state);
     if (!self->words.object) {
         argp_error(state, "a directory of checkpoints is missing");
     }
@@ -73,8 +74,11 @@ check_end(const flags_t *self, const struct argp_state *state)
     if (exports && !self->to) {
         argp_error(state, "export writes into a folder: --to FOLDER");
     }
-    if (!exports && (self->to || self->checkpoint || self->slots || self->as_text)) {
-        argp_error(state, "--to, --checkpoint, --slots and --text are of export");
+    if (!exports && (self->to || self->slots || self->as_text)) {
+        argp_error(state, "--to, --slots and --text are of export");
+    }
+    if (self->checkpoint && !exports && strcmp(self->words.what, "variables") != 0) {
+        argp_error(state, "--checkpoint is of export and variables");
     }
 }
 
@@ -233,6 +237,106 @@ open_directory(const char *path, cadre_checkpoint_directory_t **directory, entri
     return 0;
 }
 
+/* Opens the checkpoint that is named, or the newest sound one, and sets its number. */
+static int
+open_reader(const flags_t *flags, cadre_checkpoint_directory_t *directory, uint64_t *id,
+            cadre_checkpoint_reader_t **reader)
+{
+    *id = flags->checkpoint;
+    int status = *id ? 0 : cadre_verb_newest(directory, id);
+    if (status < 0) {
+        return status;
+    }
+    char name[CADRE_CHECKPOINT_NAME_SIZE];
+    cadre_checkpoint_name(*id, name);
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", flags->words.object, name);
+    return cadre_checkpoint_reader_open(path, reader);
+}
+
+/* --- variables --- */
+
+/* Returns a variable of the checkpoint as a JSON object; of a table with its number of rows. */
+static json_t *
+variable_object(const cadre_manifest_variable_t *variable, uint64_t rows)
+{
+    json_t *shape = json_array();
+    for (int i = 0; i < variable->rank; i++) {
+        json_array_append_new(shape, json_integer((json_int_t)variable->shape[i]));
+    }
+    json_t *object =
+        json_pack("{s:s, s:s, s:o, s:I, s:b}", "name", variable->name, "dtype",
+                  cadre_dtype_text(variable->dtype), "shape", shape, "partitions",
+                  (json_int_t)variable->partition_count, "table", variable->table != NULL);
+    if (variable->table) {
+        json_object_set_new(object, "rows", json_integer((json_int_t)rows));
+    }
+    return object;
+}
+
+/* Prints a variable of the checkpoint as one line of text, as `cadre variables` does. */
+static void
+print_variable(const cadre_manifest_variable_t *variable, uint64_t rows)
+{
+    const int first = variable->table ? 1 : 0;
+    printf("%-24s %s ", variable->name, cadre_dtype_text(variable->dtype));
+    if (variable->table) {
+        printf("table of %llu rows ", (unsigned long long)rows);
+    }
+    for (int k = first; k < variable->rank; k++) {
+        printf("%s%lld", k > first ? "," : "[", (long long)variable->shape[k]);
+    }
+    printf("%s, %zu partition%s\n", variable->rank > first ? "]" : "[]", variable->partition_count,
+           variable->partition_count == 1 ? "" : "s");
+}
+
+/* Prints the variables as text, or adds them to `list`. */
+static int
+list_variables(cadre_checkpoint_reader_t *reader, bool json, json_t *list)
+{
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        const cadre_manifest_variable_t *variable = &manifest->variables[i];
+        uint64_t rows = 0;
+        uint32_t dim = 0;
+        int status =
+            variable->table ? cadre_table_rows_count(reader, variable->name, &rows, &dim) : 0;
+        if (status < 0) {
+            return status;
+        }
+        if (json) {
+            json_array_append_new(list, variable_object(variable, rows));
+        } else {
+            print_variable(variable, rows);
+        }
+    }
+    return 0;
+}
+
+/* Lists the variables and tables of a checkpoint. Returns an exit code. */
+static int
+variables(const flags_t *flags, cadre_checkpoint_directory_t *directory)
+{
+    uint64_t id = 0;
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    int status = open_reader(flags, directory, &id, &reader);
+    if (status < 0) {
+        return cadre_verb_fail(status);
+    }
+
+    json_auto_t *list = json_array();
+    status = list_variables(reader, flags->json, list);
+    if (status < 0) {
+        return cadre_verb_fail(status);
+    }
+    if (flags->json) {
+        json_auto_t *object = json_pack("{s:s, s:I, s:O}", "schema", "cadre.stored_variables/v1",
+                                        "checkpoint", (json_int_t)id, "variables", list);
+        cadre_auto(cadre_free) char *text = json_dumps(object, JSON_COMPACT);
+        printf("%s\n", text);
+    }
+    return CADRE_EXIT_OK;
+}
+
 /* --- export --- */
 
 /* Reads one kind of a variable, its values or a slot, and writes it to a new file of the folder,
@@ -332,18 +436,10 @@ print_files(const flags_t *flags, uint64_t id, json_t *files)
 /* Writes the variables of a checkpoint as files for NumPy. Returns an exit code. */
 static int export(const flags_t *flags, cadre_checkpoint_directory_t *directory)
 {
-    uint64_t id = flags->checkpoint;
-    int status = id ? 0 : cadre_verb_newest(directory, &id);
-    if (status < 0) {
-        return cadre_verb_fail(status);
-    }
-
-    char name[CADRE_CHECKPOINT_NAME_SIZE];
-    cadre_checkpoint_name(id, name);
-    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", flags->words.object, name);
+    uint64_t id = 0;
     cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
     json_t *files = json_array();
-    status = cadre_checkpoint_reader_open(path, &reader);
+    int status = open_reader(flags, directory, &id, &reader);
     if (status == 0) {
         status = export_contents(flags, reader, files);
     }
@@ -354,27 +450,29 @@ static int export(const flags_t *flags, cadre_checkpoint_directory_t *directory)
     return status < 0 ? cadre_verb_fail(status) : CADRE_EXIT_OK;
 }
 
-/* Runs `cadre checkpoint`: lists, verifies or exports checkpoints of a directory, and returns the
- * exit code. */
+/* Runs `cadre checkpoint`: lists, verifies, looks into or exports checkpoints of a directory, and
+ * returns the exit code. */
 int
 cadre_command_checkpoint(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {"to", TO, "FOLDER", 0, "export: write the files there; it is made if need be", 0},
-        {"checkpoint", CHECKPOINT, "N", 0, "export: this one, not the newest that is sound", 0},
+        {"checkpoint", CHECKPOINT, "N", 0,
+         "variables, export: this one, not the newest that is sound", 0},
         {"slots", SLOTS, NULL, 0, "export: what the optimizer keeps, too, but for tables", 0},
         {"text", TEXT, NULL, 0, "export: tables as text, as word2vec writes vectors", 0},
         {0}};
     static const struct argp parser = {
         .options = options,
         .parser = parse,
-        .args_doc = "list DIR\nverify DIR\nexport DIR --to FOLDER",
+        .args_doc = "list DIR\nverify DIR\nvariables DIR\nexport DIR --to FOLDER",
         .doc = "Lists the checkpoints in DIR, newest first, with the word \"best\" behind the one "
                "that "
                "a run has kept for being that, and with \"since\" and the one to which it leaves "
                "rows of tables that have not changed; or reads every byte of them and checks "
-               "each hash, or writes the variables of one as FOLDER/VARIABLE.npy, for NumPy; the "
+               "each hash, or lists the variables and tables of one, or writes them as "
+               "FOLDER/VARIABLE.npy, for NumPy; the "
                "rows of a table stand there in no order, and VARIABLE.keys.npy has their keys. "
                "Exit 65 when one is damaged, 66 when there is none.",
     };
@@ -391,6 +489,9 @@ cadre_command_checkpoint(int argc, char **argv)
 
     if (strcmp(flags.words.what, "export") == 0) {
         return export(&flags, directory);
+    }
+    if (strcmp(flags.words.what, "variables") == 0) {
+        return variables(&flags, directory);
     }
 
     json_t *checkpoints = json_array();

@@ -73,7 +73,8 @@ static const struct {
     {"variables", cadre_command_variables,
      "[NAME]: the variables of a job that runs somewhere, or the values of one"},
     {"checkpoint", cadre_command_checkpoint,
-     "list, verify or export DIR: look at checkpoints, or write one for NumPy"},
+     "list, verify, variables or export DIR: look at checkpoints, or write one for\n              "
+     "NumPy"},
     {"embedding", cadre_command_embedding,
      "neighbours, text or words: the vectors that a job has learned, and their words"},
     {"config", cadre_command_config, "check JOB.json, or show JOB.json: look at a job file"},

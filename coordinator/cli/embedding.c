@@ -38,6 +38,28 @@ find_values(const cadre_checkpoint_content_t *contents, size_t count, const char
     return NULL;
 }
 
+/* Fails because the checkpoint has no variable of this name; the text has the names that it has, as
+ * many as find room. */
+static int
+fail_unknown(const cadre_checkpoint_reader_t *reader, const char *variable)
+{
+    enum { NAMES_SIZE = 240 };
+    const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
+    char names[NAMES_SIZE] = "none";
+    size_t length = 0;
+    size_t i = 0;
+    for (; i < manifest->variable_count; i++) {
+        const char *name = manifest->variables[i].name;
+        if (length + strlen(name) + sizeof(", ") > sizeof(names)) {
+            break;
+        }
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                                   length > 0 ? ", " : "", name);
+    }
+    return cadre_fail(CADRE_ENOTFOUND, "the checkpoint has no variable \"%.64s\"; it has %s%s",
+                      variable, names, i < manifest->variable_count ? " and more" : "");
+}
+
 /* --- reading --- */
 
 /* Rows of a table that are being collected. */
@@ -116,7 +138,7 @@ read_variable(cadre_checkpoint_reader_t *reader, const char *variable, cadre_emb
     }
     const cadre_checkpoint_content_t *content = find_values(contents, count, variable);
     if (!content) {
-        return cadre_fail(CADRE_ENOTFOUND, "the checkpoint has no variable \"%s\"", variable);
+        return fail_unknown(reader, variable);
     }
     if (content->dtype != CADRE_F32 || content->rank != 2 || content->shape[0] < 1) {
         return cadre_fail(CADRE_EINVALID, "%s is no f32 [rows, width], which vectors are",

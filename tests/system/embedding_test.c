@@ -77,6 +77,11 @@ expect_neighbours(command_t *command, const char *text)
 
     arguments[3] = "nowhere";
     command_expect_exit(command, command_run(command, arguments), 66);
+    arguments[6] = "v9";
+    command_expect_exit(command, command_run(command, arguments), 66);
+    cadre_auto(cadre_free) char *errors = command_errors(command);
+    cr_expect(strstr(errors, "the checkpoint has no variable \"v9\"; it has v1"), "%s", errors);
+    arguments[6] = "v1";
     const char *as_text[] = {
         "embedding", "text", command->checkpoints, "--variable", "v1", "--words", words, NULL};
     cadre_auto(cadre_free) char *vectors = output_of(command, as_text);

@@ -238,6 +238,28 @@ expect_export(command_t *command)
     command_expect_exit(command, command_run(command, export), 66);
 }
 
+/* The variables of the newest checkpoint are listed, and of one that is named. */
+static void
+expect_variables(command_t *command)
+{
+    const char *list[] = {"checkpoint", "variables", command->checkpoints, "-o", "json", NULL};
+    command_expect_exit(command, command_run(command, list), 0);
+    json_t *listed = command_result(command);
+    cr_expect_eq(json_array_size(json_object_get(listed, "variables")), 4, "two layers");
+    cr_expect_eq(json_number_at(listed, "variables.0.shape.0"), 64);
+    cr_expect_eq(json_number_at(listed, "variables.0.shape.1"), 128);
+    json_decref(listed);
+    list[3] = NULL;
+    command_expect_exit(command, command_run(command, list), 0);
+    cadre_auto(cadre_free) char *text = command_output(command);
+    cr_expect(strstr(text, " f32 [64,128], 1 partition\n"), "%s", text);
+    list[3] = "--checkpoint";
+    list[4] = "999";
+    command_expect_exit(command, command_run(command, list), 66);
+    list[1] = "list";
+    command_expect_exit(command, command_run(command, list), 2);
+}
+
 Test(run_failures, checkpoints_are_listed_and_damage_is_found)
 {
     digits_t digits;
@@ -252,6 +274,7 @@ Test(run_failures, checkpoints_are_listed_and_damage_is_found)
     cr_expect_eq(json_number_at(listed, "checkpoints.0.shards"), 2);
     json_decref(listed);
     command_expect_exit(&digits.command, command_run(&digits.command, verify), 0);
+    expect_variables(&digits.command);
     expect_export(&digits.command);
     cadre_auto(cadre_free) char *path = shard_file(&digits.command);
     FILE *file = fopen(path, "r+e");
