@@ -119,8 +119,7 @@ cadre_table_options(void)
 }
 
 /* Creates a table of rows of `dim` numbers, 1 to 8,192, and returns when it exists on all ps. It
- * begins without rows, or after a resume with those of the checkpoint. `options` may be NULL. A
- * program (cadre_op_table) can look up rows of at most 512 numbers; native functions, all.
+ * begins without rows, or after a resume with those of the checkpoint. `options` may be NULL.
  *
  * CADRE_EINVALID: a bad name, `dim` or option.
  * CADRE_EDTYPE: rows are stored as neither f32 nor bf16, or travel as something else.
