@@ -236,7 +236,7 @@ CADRE_API int cadre_variable_change_rate(cadre_variable_t *self, uint64_t update
                                          int64_t timeout_ms);
 
 /* Returns how many slots the optimizer of the variable keeps, the running average included, and the
- * name of one, 0 <= slot < that: Keras' name, as checkpoints have it (docs/optimizers.md); NULL for
+ * name of one, 0 <= slot < that, as checkpoints have it (docs/optimizers.md); NULL for
  * any other number. The name lives for ever. */
 CADRE_API int cadre_variable_slot_count(const cadre_variable_t *self);
 CADRE_API const char *cadre_variable_slot_name(const cadre_variable_t *self, int slot);
