@@ -1,4 +1,5 @@
-/* The public calls that run a function over all rows of a dataset and join its results. */
+/* The public calls that join results of several closures: of a function that runs over all rows of
+ * a dataset, and of closures whose futures the caller has. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,19 +80,6 @@ same_shape(const cadre_tensor_t *left, const cadre_tensor_t *right)
            memcmp(left->shape, right->shape, (size_t)left->rank * sizeof(left->shape[0])) == 0;
 }
 
-/* Makes the sum of a result: zeros of its shape. Fails when one element is wanted and there are
- * more. */
-static int
-begin_sum(const pass_t *self, const cadre_tensor_t *value, cadre_tensor_t *sum)
-{
-    double number = 0;
-    int status = self->wants_numbers ? cadre_tensor_number(value, &number) : 0;
-    if (status < 0) {
-        return status;
-    }
-    return cadre_tensor_init(sum, CADRE_F64, value->shape, value->rank);
-}
-
 /* Adds the numbers of a result to as many others, `weight` times. */
 static void
 add_numbers(const cadre_tensor_t *value, double weight, double *sums)
@@ -103,26 +91,47 @@ add_numbers(const cadre_tensor_t *value, double weight, double *sums)
     }
 }
 
-/* Adds a result to its sum, `weight` times. */
+/* Adds a result to its sum, which is empty before the first, `weight` times. `each` says what a
+ * result is of, for messages. */
 static int
-add(const pass_t *self, size_t position, const cadre_tensor_t *value, double weight,
-    cadre_tensor_t *sum)
+add(const cadre_reduction_t *reduction, const char *each, const cadre_tensor_t *value,
+    double weight, cadre_tensor_t *sum)
 {
-    int status = sum->data ? 0 : begin_sum(self, value, sum);
+    int status = sum->data ? 0 : cadre_tensor_init(sum, CADRE_F64, value->shape, value->rank);
     if (status < 0) {
         return status;
     }
 
     if (!same_shape(value, sum)) {
-        const char *name = self->reductions[position].name;
         return cadre_fail(CADRE_ESHAPE,
-                          "result %s has not the same shape for every batch: only what has can be "
+                          "result %s has not the same shape for every %s: only what has can be "
                           "summed",
-                          name ? name : "of the function");
+                          reduction->name ? reduction->name : "of the function", each);
     }
 
     add_numbers(value, weight, sum->data);
     return 0;
+}
+
+/* Divides the numbers of a sum, which may be empty, by `count`. */
+static void
+divide(cadre_tensor_t *sum, double count)
+{
+    double *numbers = sum->data;
+    for (int64_t k = 0; numbers && k < cadre_tensor_count(sum); k++) {
+        numbers[k] /= count;
+    }
+}
+
+/* Moves a sum to the caller who wants it. */
+static void
+give(const cadre_reduction_t *reduction, cadre_tensor_t *sum)
+{
+    if (reduction->value) {
+        cadre_tensor_fini(reduction->value);
+        *reduction->value = *sum;
+        *sum = (cadre_tensor_t){0};
+    }
 }
 
 /* Makes room for a result that has an entry for each row of the dataset. */
@@ -171,11 +180,18 @@ append(const pass_t *self, size_t position, const cadre_tensor_t *value, cadre_t
 static int
 join(const pass_t *self, size_t position, const cadre_tensor_t *value, cadre_tensor_t *sum)
 {
-    switch (self->reductions[position].kind) {
+    const cadre_reduction_t *reduction = &self->reductions[position];
+    double number = 0;
+    int status = self->wants_numbers ? cadre_tensor_number(value, &number) : 0;
+    if (status < 0) {
+        return status;
+    }
+
+    switch (reduction->kind) {
     case CADRE_REDUCTION_SUM:
-        return add(self, position, value, 1, sum);
+        return add(reduction, "batch", value, 1, sum);
     case CADRE_REDUCTION_MEAN:
-        return add(self, position, value, (double)self->rows[self->first], sum);
+        return add(reduction, "batch", value, (double)self->rows[self->first], sum);
     case CADRE_REDUCTION_ROWS:
         break;
     }
@@ -261,18 +277,10 @@ give_values(pass_t *self)
 {
     for (size_t i = 0; i < self->count; i++) {
         const cadre_reduction_t *reduction = &self->reductions[i];
-        double *sums = self->sums[i].data;
-        double rows = (double)self->dataset->info.rows;
-        bool is_mean = reduction->kind == CADRE_REDUCTION_MEAN;
-        for (int64_t k = 0; is_mean && k < cadre_tensor_count(&self->sums[i]); k++) {
-            sums[k] /= rows;
+        if (reduction->kind == CADRE_REDUCTION_MEAN) {
+            divide(&self->sums[i], (double)self->dataset->info.rows);
         }
-
-        if (reduction->value) {
-            cadre_tensor_fini(reduction->value);
-            *reduction->value = self->sums[i];
-            self->sums[i] = (cadre_tensor_t){0};
-        }
+        give(reduction, &self->sums[i]);
     }
 }
 
@@ -361,4 +369,98 @@ cadre_dataset_mean(cadre_dataset_t *self, const cadre_function_t *function, cons
 {
     cadre_reduction_t reduction = {.name = name, .kind = CADRE_REDUCTION_MEAN};
     return reduce_number(self, function, &reduction, batch_size, timeout_ms, mean);
+}
+
+/* --- closures whose futures the caller has --- */
+
+/* The sums of results so far. */
+typedef struct {
+    cadre_tensor_t values[REDUCTIONS_MAX];
+} sums_t;
+
+static void
+sums_destroy(sums_t **self_p)
+{
+    for (size_t i = 0; i < REDUCTIONS_MAX; i++) {
+        cadre_tensor_fini(&(*self_p)->values[i]);
+    }
+    free(*self_p);
+}
+
+/* Checks the futures and reductions of cadre_future_reduce_all. */
+static int
+check_futures(cadre_future_t *const *futures, size_t count, const cadre_reduction_t *reductions,
+              size_t reduction_count)
+{
+    if (reduction_count < 1 || reduction_count > REDUCTIONS_MAX || !reductions) {
+        return cadre_fail(CADRE_EINVALID, "%zu reductions, 1 to %d are possible", reduction_count,
+                          (int)REDUCTIONS_MAX);
+    }
+    for (size_t i = 0; i < reduction_count; i++) {
+        if (reductions[i].kind != CADRE_REDUCTION_SUM &&
+            reductions[i].kind != CADRE_REDUCTION_MEAN) {
+            return cadre_fail(CADRE_EINVALID,
+                              "reduction %zu: results of closures are summed or averaged, not %d "
+                              "of cadre_reduction_kind_t",
+                              i, (int)reductions[i].kind);
+        }
+    }
+    if (count < 1) {
+        return cadre_fail(CADRE_EINVALID, "there is no closure whose results could be reduced");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!futures || !futures[i]) {
+            return cadre_fail(CADRE_EINVALID, "future %zu of %zu is NULL", i, count);
+        }
+    }
+    return 0;
+}
+
+/* Waits for a closure and adds its results. */
+static int
+take_results(cadre_future_t *future, const cadre_reduction_t *reductions, size_t count,
+             int64_t deadline_ms, sums_t *sums)
+{
+    for (size_t i = 0; i < count; i++) {
+        cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
+        int status = cadre_future_fetch(future, reductions[i].name, &value, time_left(deadline_ms));
+        if (status < 0) {
+            return status;
+        }
+        status = add(&reductions[i], "closure", &value, 1, &sums->values[i]);
+        if (status < 0) {
+            return status;
+        }
+    }
+    return 0;
+}
+
+/* Reduces results of several closures, in the order of their futures, so that the rounding of a sum
+ * does not depend on which ends first. */
+int
+cadre_future_reduce_all(cadre_future_t *const *futures, size_t count,
+                        const cadre_reduction_t *reductions, size_t reduction_count,
+                        int64_t timeout_ms)
+{
+    int status = check_futures(futures, count, reductions, reduction_count);
+    if (status < 0) {
+        return status;
+    }
+
+    const int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
+    cadre_auto(sums_destroy) sums_t *sums = cadre_calloc(1, sizeof(*sums));
+    for (size_t i = 0; i < count; i++) {
+        status = take_results(futures[i], reductions, reduction_count, deadline_ms, sums);
+        if (status < 0) {
+            return status;
+        }
+    }
+
+    for (size_t i = 0; i < reduction_count; i++) {
+        if (reductions[i].kind == CADRE_REDUCTION_MEAN) {
+            divide(&sums->values[i], (double)count);
+        }
+        give(&reductions[i], &sums->values[i]);
+    }
+    return 0;
 }

@@ -295,6 +295,87 @@ schedule_with(stage_t *stage, cadre_priority_t priority)
 }
 
 /* Closures get their ids when they are handed out. */
+/* A function of "x", numbers, that gives "sum", of all, and "row", each and 1. */
+static const cadre_function_t *
+register_pairs(stage_t *stage)
+{
+    cadre_program_t *p = cadre_program_new("pairs");
+    cadre_function_t *function = NULL;
+    const cadre_dim_t shape[] = {cadre_dim_symbol("B")};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, shape, 1);
+    cadre_op_result(p, "sum", cadre_op_sum(p, x, 0));
+    cadre_op_result(p, "row", cadre_op_add(p, x, cadre_op_const_f32(p, 1)));
+    OK(cadre_function_register(stage->coordinator, &p, &function));
+    return function;
+}
+
+/* Schedules a call with `size` times the number. */
+static cadre_future_t *
+pair_in(stage_t *stage, cadre_group_t *group, const cadre_function_t *function, int size,
+        float number)
+{
+    float numbers[4] = {number, number, number, number};
+    cadre_future_t *future = NULL;
+    cadre_tensor_t x = cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){size}, 1);
+    cadre_argument_t argument = {"x", &x};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    call.group = group;
+    OK(cadre_coordinator_schedule(stage->coordinator, function, &call, LOCAL_WAIT_MS, &future));
+    return future;
+}
+
+Test(conformance_groups, G8_results_of_a_groups_closures_are_summed_and_averaged)
+{
+    enum { COUNT = 20 };
+    stage_t stage;
+    stage_open(&stage, 1, 2);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    const cadre_function_t *pairs = register_pairs(&stage);
+    cadre_future_t *futures[COUNT + 1] = {NULL};
+    for (int i = 0; i < COUNT; i++) {
+        futures[i] = pair_in(&stage, group, pairs, 2, (float)i);
+    }
+
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t sum = {0};
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t mean = {0};
+    const cadre_reduction_t reductions[] = {{"sum", CADRE_REDUCTION_SUM, &sum},
+                                            {"row", CADRE_REDUCTION_MEAN, &mean},
+                                            {NULL, CADRE_REDUCTION_SUM, NULL}};
+    OK(cadre_future_reduce_all(futures, COUNT, reductions, 3, LOCAL_WAIT_MS));
+    cr_assert(sum.dtype == CADRE_F64 && sum.rank == 0);
+    cr_expect_eq(*(const double *)sum.data, 2 * COUNT * (COUNT - 1) / 2);
+    cr_assert(mean.dtype == CADRE_F64 && mean.rank == 1 && mean.shape[0] == 2);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_eq(((const double *)mean.data)[i], (COUNT - 1) / 2.0 + 1);
+    }
+
+    /* What cannot be joined changes nothing. */
+    futures[COUNT] = pair_in(&stage, group, pairs, 3, 1);
+    FAILS(cadre_future_reduce_all(futures, COUNT + 1, reductions, 3, LOCAL_WAIT_MS), CADRE_ESHAPE,
+          "row has not the same shape for every closure");
+    cadre_future_destroy(&futures[COUNT]);
+    futures[COUNT] = fail_in(&stage, group, "the soup is cold");
+    FAILS(cadre_future_reduce_all(futures, COUNT + 1, reductions, 3, LOCAL_WAIT_MS),
+          CADRE_EFUNCTION, "the soup is cold");
+    cr_expect_eq(*(const double *)sum.data, 2 * COUNT * (COUNT - 1) / 2, "what was there stays");
+
+    const cadre_reduction_t rows = {"row", CADRE_REDUCTION_ROWS, NULL};
+    const cadre_reduction_t unknown = {"column", CADRE_REDUCTION_SUM, NULL};
+    FAILS(cadre_future_reduce_all(futures, COUNT, &rows, 1, 0), CADRE_EINVALID, "not 2 of");
+    FAILS(cadre_future_reduce_all(futures, COUNT, &unknown, 1, 0), CADRE_ENOTFOUND, "column");
+    FAILS(cadre_future_reduce_all(futures, COUNT, reductions, 0, 0), CADRE_EINVALID,
+          "0 reductions");
+    FAILS(cadre_future_reduce_all(futures, 0, reductions, 1, 0), CADRE_EINVALID, "no closure");
+    FAILS(cadre_future_reduce_all((cadre_future_t *[]){NULL}, 1, reductions, 1, 0), CADRE_EINVALID,
+          "future 0 of 1");
+    FAILS(cadre_group_join(group, LOCAL_WAIT_MS), CADRE_EFUNCTION, "the soup is cold");
+    for (int i = 0; i <= COUNT; i++) {
+        cadre_future_destroy(&futures[i]);
+    }
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
 Test(conformance_groups, Q15_what_waits_is_handed_out_by_priority)
 {
     enum { CLOSURES = 30, HANDED_OUT = 10 };

@@ -465,7 +465,7 @@ CADRE_API int cadre_dataset_train(cadre_dataset_t *self, const cadre_function_t 
                                   uint64_t epoch, uint64_t epochs, int64_t batch_size,
                                   int64_t timeout_ms);
 
-/* What becomes of a result over all batches of a dataset. */
+/* What becomes of a result over all batches of a dataset, or over several closures. */
 typedef enum {
     CADRE_REDUCTION_SUM = 0,
     CADRE_REDUCTION_MEAN = 1, /* mean over rows: a batch counts as often as it has rows */
@@ -599,6 +599,22 @@ CADRE_API int cadre_future_fetch_number(cadre_future_t *self, const char *name, 
 /* Waits for all of `count` futures, and returns the first failure in their order, or 0. */
 CADRE_API int cadre_future_wait_all(cadre_future_t *const *futures, size_t count,
                                     int64_t timeout_ms);
+
+/* Waits for all of `count` futures, 1 or more, of a group's closures, of those on each worker or of
+ * any others, and sums or averages `reduction_count` of their results, 1 to 64, element by element,
+ * in f64, in the order of the futures: a mean counts each closure once. The futures stay, and so
+ * do all values of `reductions` on failure.
+ *
+ *     const cadre_reduction_t reductions[] = {{"loss", CADRE_REDUCTION_MEAN, &loss},
+ *                                             {"correct", CADRE_REDUCTION_SUM, &correct}};
+ *     s = cadre_future_reduce_all(each.futures, each.count, reductions, 2, -1);
+ *
+ * CADRE_EINVALID: a bad count, or CADRE_REDUCTION_ROWS, which is of datasets.
+ * CADRE_ESHAPE: a result has not the same shape in every closure.
+ * Else as cadre_future_fetch, of the first future in their order that fails. */
+CADRE_API int cadre_future_reduce_all(cadre_future_t *const *futures, size_t count,
+                                      const cadre_reduction_t *reductions, size_t reduction_count,
+                                      int64_t timeout_ms);
 
 /* Gives a descriptor that polls readable when the closure has ended. It belongs to the future.
  *
