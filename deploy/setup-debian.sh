@@ -19,7 +19,8 @@ packages=(
     libzmq3-dev libmsgpack-dev liblmdb-dev libjansson-dev libxxhash-dev zlib1g-dev libzstd-dev
     libopenblas-dev libmicrohttpd-dev
 )
-test_packages=(libcriterion-dev libczmq-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv)
+test_packages=(libcriterion-dev libczmq-dev clang-format-14 clang-tidy-14 g++ python3 python3-venv
+    python3-numpy)
 fuzz_packages=(clang-14 libclang-rt-14-dev)
 container_packages=(podman runc buildah netavark aardvark-dns catatonit iptables debootstrap python3 python3-venv)
 slurm_packages=(slurmctld slurmd slurm-client)

@@ -2,11 +2,12 @@
 """recommenders - the example jobs of recommenders, each beside the same model trained in one process.
 
 Trains each example with `cadre run`, runs its reference of bench/ in NumPy, and compares what both
-find on the rows held out. $CADRE_NUMPY is a virtual environment with `pip install numpy`, without
-which python3 itself has to have it; the test is skipped, exit status 77, where there is none. Cases
-whose data are not there ($CADRE_TEST_DATA) say so.
+find on the rows held out. NumPy is that of a python3 (Debian's python3-numpy, which
+deploy/setup-debian.sh --tests installs), or of the virtual environment $CADRE_NUMPY. Cases that need it
+where there is none, and cases whose data are not there ($CADRE_TEST_DATA), say so; the test is
+skipped, exit status 77, when no case has run. --quick runs those that end in about a minute.
 
-    recommenders.py [CASE...]
+    recommenders.py [--quick | CASE...]
 """
 import json
 import os
@@ -14,12 +15,14 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 SOURCE = pathlib.Path(os.environ.get("CADRE_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 BIN = pathlib.Path(os.environ.get("CADRE_BIN_DIR", SOURCE / "build/release/bin"))
 DATA = pathlib.Path(os.environ.get("CADRE_TEST_DATA", "/nowhere"))
 VENV = os.environ.get("CADRE_NUMPY")
-PYTHON = f"{VENV}/bin/python" if VENV else sys.executable
+# Debian's python3-numpy is of Debian's python3, which may not be the first one of $PATH.
+PYTHONS = (f"{VENV}/bin/python",) if VENV else (sys.executable, "/usr/bin/python3")
 LIMIT_S = 600
 CLICKS = 600_000
 
@@ -32,9 +35,18 @@ def run(*words):
     return done.stdout
 
 
+def find_numpy():
+    """The first Python that has NumPy, or None."""
+    for python in PYTHONS:
+        if os.access(python, os.X_OK) and subprocess.run(
+                [python, "-c", "import numpy"], capture_output=True).returncode == 0:
+            return python
+    return None
+
+
 def reference(script, *words):
     """The figures that a reference prints, a line of JSON."""
-    return json.loads(run(PYTHON, SOURCE / "bench" / script, *words).splitlines()[-1])
+    return json.loads(run(find_numpy(), SOURCE / "bench" / script, *words).splitlines()[-1])
 
 
 def generated(script, *words):
@@ -64,8 +76,7 @@ def expect_at_least(case, name, found, least):
 def adult(_):
     folder = DATA / "adult"
     if not (folder / "a9a").exists():
-        print("adult: left out, $CADRE_TEST_DATA has no adult/a9a")
-        return
+        return "$CADRE_TEST_DATA has no adult/a9a"
     found, wanted = train("adult_sparse", folder), reference("adult.py", folder)
     expect("adult", "accuracy", found["accuracy"], wanted["accuracy"], 0.005)
     expect("adult", "auc_exact", found["auc_exact"], wanted["auc_exact"], 0.003)
@@ -77,8 +88,7 @@ def adult(_):
 def skip_gram(_):
     folder = DATA / "text"
     if not (folder / "tinyshakespeare.txt").exists():
-        print("skip_gram: left out, $CADRE_TEST_DATA has no text/tinyshakespeare.txt")
-        return
+        return "$CADRE_TEST_DATA has no text/tinyshakespeare.txt"
     found = train("skip_gram", folder)
     wanted = reference("skip_gram.py", folder / "tinyshakespeare.txt")
     expect("skip_gram", "loss", found["loss"], wanted["loss"], 0.02 * wanted["loss"])
@@ -117,17 +127,28 @@ def dlrm(folder):
 
 CASES = {"adult": adult, "skip_gram": skip_gram, "ratings": ratings, "movies": movies,
          "two_tower": two_tower, "dlrm": dlrm}
+NEED_NUMPY = ("adult", "skip_gram", "ratings", "two_tower")
+QUICK = ("adult", "ratings", "movies")
+
+
+def run_case(name, has_numpy):
+    """Whether the case has run; one returns why it cannot."""
+    begin = time.monotonic()
+    if name in NEED_NUMPY and not has_numpy:
+        why = f"{' and '.join(PYTHONS)} have no NumPy: deploy/setup-debian.sh --tests"
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            why = CASES[name](folder)
+    print(f"{name}: left out, {why}" if why else f"{name}: {time.monotonic() - begin:.0f} s",
+          flush=True)
+    return not why
 
 
 def main(names):
-    if subprocess.run([PYTHON, "-c", "import numpy"], capture_output=True).returncode != 0:
-        print(f"skipped: {PYTHON} has no NumPy: python3 -m venv DIR && DIR/bin/pip install numpy, "
-              "and CADRE_NUMPY=DIR")
-        return 77
-    for name in names or CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            CASES[name](folder)
-    return 0
+    has_numpy = find_numpy() is not None
+    names = QUICK if names == ["--quick"] else names or CASES
+    ran = [run_case(name, has_numpy) for name in names]
+    return 0 if any(ran) else 77
 
 
 if __name__ == "__main__":
