@@ -68,6 +68,8 @@ PS = [
      "ps/core term_gradient", swap("cadre_dtype_size(self->spec.wire)", "sizeof(float)")),
     ("step-of-the-last", "closures of a step start while the one before is under way",
      "coordinator/core cadre_pace_limit", swap("+ self->slack", "+ self->slack + 1")),
+    ("bound-one-more", "closures of a bounded job begin one further ahead than its bound",
+     "coordinator/core cadre_pace_init", swap("? bound :", "? bound + 1 :")),
     ("step-held-for-ever", "what was held for a step when shards were lost is not run again",
      "coordinator/core cadre_steps_restart", drop("cadre_closure_queue_unhold")),
     ("step-again-unpaced", "the steps since a checkpoint run again all at once",

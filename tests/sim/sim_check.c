@@ -15,7 +15,7 @@
 void
 sim_check_init(sim_check_t *self, uint64_t seed, uint32_t shard_count)
 {
-    *self = (sim_check_t){.seed = seed, .shard_count = shard_count};
+    *self = (sim_check_t){.seed = seed, .shard_count = shard_count, .staleness_bound = UINT64_MAX};
     self->read.variable = SIM_NEVER;
 }
 
@@ -444,11 +444,39 @@ sim_check_begun(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t
     }
 }
 
+/* Whether a call of this life has a turn. */
+static bool
+has_turn(const sim_check_t *self, const sim_call_t *call)
+{
+    return call->life == self->life_count - 1 && call->scheduled && !call->lost &&
+           call->tag == CADRE_TAG_NONE && call->client == 0 && call->group != SIM_GROUP_OF_CLIENT;
+}
+
+/* A closure of a bounded job begins no more than the bound behind the oldest that has not
+ * ended. Of those between them the ones that have begun or not ended surely have a turn. */
+static void
+check_bound(const sim_check_t *self, const sim_call_t *call)
+{
+    uint64_t behind = 0;
+    for (uint32_t i = 0; i < call->index && has_turn(self, call); i++) {
+        const sim_call_t *other = self->calls[i];
+        const bool counts = !other->ended || (behind > 0 && other->attempts > 0);
+        behind += counts && has_turn(self, other);
+    }
+    if (behind > self->staleness_bound) {
+        sim_check_fail(self,
+                       "call %u begins %" PRIu64 " behind one that has not ended, the bound is "
+                       "%" PRIu64,
+                       call->index, behind, self->staleness_bound);
+    }
+}
+
 sim_call_t *
 sim_check_started(sim_check_t *self, uint64_t epoch, const cadre_closure_message_t *closure)
 {
     sim_check_begun(self, epoch, closure);
     sim_call_t *call = call_of(self, closure);
+    check_bound(self, call);
     call->attempts++;
     return call;
 }

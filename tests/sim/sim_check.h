@@ -188,23 +188,24 @@ typedef struct {
     size_t cut_count;
     uint64_t ended_ms; /* when the last call ended */
     uint64_t restores;
-    uint64_t replayed;      /* updates that were applied again after a restore */
-    uint64_t taken;         /* results that were arguments, for every attempt */
-    uint64_t found;         /* of them without being told */
-    uint64_t unserved;      /* closures that ended because no worker could run them */
-    uint64_t refused_steps; /* answers to END_STEP that became a refusal, on purpose */
-    uint64_t full_steps;    /* updates that were refused because their step held too much */
-    uint64_t full_tables;   /* updates that were refused because a table had no room for rows */
-    uint64_t rows_gone;     /* of tables, that updates have evicted */
-    uint64_t hopeless;      /* times that shards had no checkpoint to begin with */
-    uint64_t rotten;        /* files with tables that were damaged when a shard opened them */
-    uint64_t went_back;     /* times that the job did */
-    uint64_t row_updates;   /* parts of tables that updates or steps changed, */
-    uint64_t row_steps;     /* of them by steps */
-    uint64_t chained;       /* parts of tables in committed files that left pages to a base */
-    bool is_fatal;          /* and the job has ended by it */
-    bool few_values;        /* there is little room for results: closures may fail for it */
-    uint32_t short_shard;   /* has no memory for a variable that is too large; SIM_NEVER: none */
+    uint64_t replayed;        /* updates that were applied again after a restore */
+    uint64_t taken;           /* results that were arguments, for every attempt */
+    uint64_t found;           /* of them without being told */
+    uint64_t unserved;        /* closures that ended because no worker could run them */
+    uint64_t refused_steps;   /* answers to END_STEP that became a refusal, on purpose */
+    uint64_t full_steps;      /* updates that were refused because their step held too much */
+    uint64_t full_tables;     /* updates that were refused because a table had no room for rows */
+    uint64_t rows_gone;       /* of tables, that updates have evicted */
+    uint64_t hopeless;        /* times that shards had no checkpoint to begin with */
+    uint64_t rotten;          /* files with tables that were damaged when a shard opened them */
+    uint64_t went_back;       /* times that the job did */
+    uint64_t row_updates;     /* parts of tables that updates or steps changed, */
+    uint64_t row_steps;       /* of them by steps */
+    uint64_t chained;         /* parts of tables in committed files that left pages to a base */
+    bool is_fatal;            /* and the job has ended by it */
+    bool few_values;          /* there is little room for results: closures may fail for it */
+    uint64_t staleness_bound; /* of a bounded job, else as many as there may be */
+    uint32_t short_shard;     /* has no memory for a variable that is too large; SIM_NEVER: none */
 
     bool cancels_all; /* the user has cancelled everything: calls may end cancelled */
     sim_group_t groups[SIM_GROUPS];

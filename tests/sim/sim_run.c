@@ -101,6 +101,7 @@ swarm_coordinator(sim_cluster_t *self)
     } else if (sim_swarm_has(self->seed, "bounded", 8)) {
         options->consistency = CADRE_BOUNDED;
         options->staleness_bound = (uint32_t)sim_swarm_draw(self->seed, "bound", 0, 12);
+        self->check.staleness_bound = options->staleness_bound;
     }
     if (!self->in_series && sim_swarm_has(self->seed, "backups", 3)) {
         options->backup_attempts = (uint32_t)sim_swarm_draw(self->seed, "backup attempts", 1, 4);
