@@ -239,7 +239,7 @@ check_matmul(const cadre_plan_t *self, const cadre_plan_step_t *step)
 /* Fails where rows are named by keys of i64, which are no positions: a run over all rows of what
  * has as many as a table. */
 static int
-check_index(const cadre_plan_t *self, const cadre_plan_step_t *step)
+check_positions(const cadre_plan_t *self, const cadre_plan_step_t *step)
 {
     const cadre_indexes_t indexes = cadre_op_info(step->op)->indexes;
     const bool has_rows = indexes != CADRE_INDEXES_NONE && indexes != CADRE_INDEXES_LABELS;
@@ -273,7 +273,7 @@ make_steps(cadre_plan_t *self, const cadre_program_t *program)
         if (step->op == CADRE_OP_MATMUL && check_matmul(self, step) < 0) {
             return CADRE_ETOOLARGE;
         }
-        if (check_index(self, step) < 0) {
+        if (check_positions(self, step) < 0) {
             return CADRE_EINVALID;
         }
     }
