@@ -57,7 +57,7 @@ init_dispatch(cadre_core_t *self)
 static void
 init_choices(cadre_core_t *self)
 {
-    cadre_pause_init(&self->pause, &self->begun, &self->recovery);
+    cadre_pause_init(&self->pause, &self->begun, &self->queue.pace, &self->recovery);
     cadre_dispatcher_init(&self->dispatcher,
                           &(cadre_dispatcher_links_t){.members = &self->membership,
                                                       .queue = &self->queue,

@@ -66,6 +66,17 @@ cadre_begun_oldest(const cadre_begun_t *self)
     return oldest;
 }
 
+bool
+cadre_begun_has_tried(const cadre_begun_t *self)
+{
+    const cadre_closure_t *closure = NULL;
+    size_t cursor = 0;
+    do {
+        closure = cadre_u64_map_next(&self->closures, &cursor);
+    } while (closure && closure->attempt == 0);
+    return closure != NULL;
+}
+
 uint64_t
 cadre_begun_lowest(const cadre_begun_t *self)
 {

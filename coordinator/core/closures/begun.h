@@ -47,6 +47,10 @@ cadre_closure_t *cadre_begun_find(const cadre_begun_t *self, uint64_t id);
 /* Returns the closure with the lowest id that has not ended, NULL when there is none. */
 const cadre_closure_t *cadre_begun_oldest(const cadre_begun_t *self);
 
+/* Returns whether a closure that a worker was given has not ended. Others may have their id before
+ * (dispatch/dispatcher.h). */
+bool cadre_begun_has_tried(const cadre_begun_t *self);
+
 /* Returns the lowest id of a closure that has not ended, `next_id` when all have. */
 uint64_t cadre_begun_lowest(const cadre_begun_t *self);
 

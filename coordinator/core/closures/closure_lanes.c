@@ -192,14 +192,22 @@ cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_group_
     }
 }
 
+static bool
+is_below(const cadre_closure_t *closure, uint64_t below)
+{
+    if (below == CADRE_QUEUE_TRIED_ONLY) {
+        return closure->attempt > 0;
+    }
+    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
+}
+
 /* Returns whether a closure may be handed out: it is not one that is tried apart, the filter lets
- * it, and its id is below `below`; new closures, without an id, may go for CADRE_QUEUE_NEW_TOO
- * only. */
+ * it, and it is among those that `below` says. */
 static bool
 may_go(const cadre_closure_t *closure, uint64_t below, const cadre_closure_filter_t *filter)
 {
     return !cadre_closure_is_apart(closure) && !cadre_closure_is_kept_back(closure, filter) &&
-           (below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below));
+           is_below(closure, below);
 }
 
 /* Returns the first closure of the lane that is tagged for this worker and may go; NULL: none. */
@@ -267,9 +275,9 @@ place_of(cadre_priority_t priority)
     return 2;
 }
 
-/* Returns the rank of a closure, lower first: tagged closures, then those that were begun before,
- * then new ones. Priority orders tagged closures and new ones; among new ones of a priority those
- * whose arguments are ready come first. */
+/* Returns the rank of a closure, lower first: tagged closures, then those that a worker was given
+ * before, then new ones. Priority orders tagged closures and new ones; among new ones of a priority
+ * those that have an id already, and those whose arguments are ready, come first. */
 static int
 rank_of(const cadre_closure_t *closure)
 {
@@ -278,10 +286,10 @@ rank_of(const cadre_closure_t *closure)
     if (closure->tag != CADRE_TAG_NONE) {
         return place;
     }
-    if (closure->id != 0) {
+    if (closure->attempt > 0) {
         return BEGUN;
     }
-    return NEW + 2 * place + (closure->argument_count > 0 ? 0 : 1);
+    return NEW + 2 * place + (closure->id != 0 || closure->argument_count > 0 ? 0 : 1);
 }
 
 /* Returns which of two closures of different lanes comes first, by rank and then by order; one may

@@ -78,11 +78,16 @@ void cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_g
  * too. */
 enum { CADRE_QUEUE_NEW_TOO = 0 };
 
+/* Values of `below` that are above all ids: closures that have an id come out; and only those of
+ * them that a worker was given before. */
+#define CADRE_QUEUE_NUMBERED   UINT64_MAX
+#define CADRE_QUEUE_TRIED_ONLY (UINT64_MAX - 1)
+
 /* Returns the closure that comes first for the worker with index `worker`, which has these
  * abilities; NULL when there is none. First come closures that are tagged for this worker, then
- * those that were begun before, then the others: by priority, `ready` ones before new ones. Only
- * closures with an id below `below` count, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are
- * tried apart (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the
+ * those that a worker was given before, then the others: by priority, and of each those that have
+ * an id or are `ready` before new ones. Only closures with an id below `below` count, or those of
+ * CADRE_QUEUE_TRIED_ONLY, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the
  * function, keeps from this worker. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,

@@ -131,7 +131,7 @@ cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker
 /* --- what may go where --- */
 
 /* Returns which closures of the queue may be handed out: those with an id below the returned value,
- * or any, new ones too (CADRE_QUEUE_NEW_TOO). */
+ * which may be one of CADRE_QUEUE_... */
 static uint64_t
 queue_limit(const cadre_dispatcher_t *self)
 {
@@ -141,12 +141,14 @@ queue_limit(const cadre_dispatcher_t *self)
     }
     /* Even with a full replay log, or in a pause, the synchronous step that was begun must go on:
      * the checkpoint that would empty the log, and who pauses, wait for the end of the step. */
-    bool is_stopped = (replay->holds || cadre_pause_is_on(self->links.pause)) &&
-                      cadre_pace_is_between_steps(&self->links.queue->pace);
-    bool holds = is_stopped || !cadre_windows_have_room(self->links.windows) ||
+    const bool is_between = cadre_pace_is_between_steps(&self->links.queue->pace);
+    if (is_between && cadre_pause_is_on(self->links.pause)) {
+        return CADRE_QUEUE_TRIED_ONLY;
+    }
+    bool holds = (is_between && replay->holds) || !cadre_windows_have_room(self->links.windows) ||
                  self->links.queue->aside.count >= CADRE_ASIDE_MAX;
-    /* UINT64_MAX: only closures that have an id, since they were begun before, may go */
-    return holds ? UINT64_MAX : CADRE_QUEUE_NEW_TOO;
+    /* what is full becomes empty when those that have an id have ended */
+    return holds ? CADRE_QUEUE_NUMBERED : CADRE_QUEUE_NEW_TOO;
 }
 
 bool
@@ -215,6 +217,9 @@ choose(cadre_dispatcher_t *self, const cadre_member_t *worker, const cadre_closu
         return head;
     }
     number_ahead(self, worker, filter);
+    if (head->id == 0) { /* others have theirs, but it comes before them */
+        cadre_attempts_number(self->links.attempts, head);
+    }
     const cadre_closure_lanes_t *lanes = &self->links.queue->lanes;
     const cadre_range_choice_t choice = {.lanes = lanes,
                                          .worker = worker,

@@ -3,10 +3,10 @@
 #include "common/base/assert.h"
 
 void
-cadre_pause_init(cadre_pause_t *self, const cadre_begun_t *begun,
+cadre_pause_init(cadre_pause_t *self, const cadre_begun_t *begun, const cadre_pace_t *pace,
                  const cadre_shard_recovery_t *recovery)
 {
-    *self = (cadre_pause_t){.begun = begun, .recovery = recovery};
+    *self = (cadre_pause_t){.begun = begun, .pace = pace, .recovery = recovery};
 }
 
 void
@@ -28,9 +28,11 @@ cadre_pause_is_on(const cadre_pause_t *self)
     return self->count > 0;
 }
 
-/* Returns whether nothing that was begun is under way or will run again for a lost shard. */
+/* Returns whether nothing that was handed out is under way or will run again for a lost shard, and
+ * no step is. */
 bool
 cadre_pause_is_still(const cadre_pause_t *self)
 {
-    return !cadre_begun_oldest(self->begun) && cadre_recovery_is_settled(self->recovery);
+    return !cadre_begun_has_tried(self->begun) && cadre_pace_is_between_steps(self->pace) &&
+           cadre_recovery_is_settled(self->recovery);
 }

@@ -59,7 +59,7 @@ count_of(const cadre_range_list_t *list, uint64_t owner)
     return count;
 }
 
-/* What comes next of the ranges of a dataset, by who has them; NULL: nothing. */
+/* What comes next of the ranges of a dataset, of one priority, by who has them; NULL: nothing. */
 typedef struct {
     cadre_closure_t *own;   /* the first closure of the worker's ranges */
     cadre_closure_t *free;  /* the first one of ranges without an owner */
@@ -74,12 +74,12 @@ earlier(cadre_closure_t *left, cadre_closure_t *right)
 
 static candidates_t
 look(const cadre_range_owners_t *self, const cadre_range_choice_t *choice,
-     const cadre_range_list_t *list)
+     const cadre_range_list_t *list, cadre_priority_t priority)
 {
     candidates_t found = {.own = NULL};
     for (size_t i = 0; i < choice->lanes->count; i++) {
         const cadre_closure_lane_t *lane = choice->lanes->lanes[i];
-        if (lane->range == 0 || lane->range > list->count ||
+        if (lane->range == 0 || lane->range > list->count || lane->priority != priority ||
             lane->needs.batches[0] != list->dataset ||
             !cadre_abilities_meet(&choice->worker->abilities, &lane->needs)) {
             continue;
@@ -120,7 +120,7 @@ cadre_range_owners_choose(cadre_range_owners_t *self, const cadre_range_choice_t
 {
     const uint64_t incarnation = choice->worker->task.incarnation;
     cadre_range_list_t *list = list_of(self, head);
-    const candidates_t found = look(self, choice, list);
+    const candidates_t found = look(self, choice, list, head->priority);
     const uint32_t has = count_of(list, incarnation);
 
     cadre_closure_t *closure = own_or_free(self, &found, has, list->count);

@@ -640,7 +640,8 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
  * `steps`, so the next one's id is higher by that. The cut is the id that the next closure will
  * get: those below it are in. A resumed job goes on with the id of its cut. Closures are handed out
  * in the order of cadre_coordinator_schedule, but for those that name futures or resources, which
- * are passed by others while they wait, and those that are cancelled, which get no id.
+ * are passed by others while they wait, and those that are cancelled before they have an id.
+ * Batches of a shuffled, streamed dataset have their ids some time before they are handed out.
  *
  * An exact resume: number the closures (`sequence` of cadre_call_t) and let cadre_checkpoint_next
  * say which numbers are left, in the first run as in a resumed one (examples/resume.c):
@@ -653,7 +654,7 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
  */
 
 /* Takes a checkpoint and returns when it is committed, which is when the last closure below its cut
- * has ended; later ones go on meanwhile. Closures that are queued are not waited for:
+ * has ended; later ones go on meanwhile. Closures that are queued without an id are not waited for:
  * cadre_coordinator_join first where they are to be in it. `progress` is a JSON object of the
  * caller's (epoch, position), or NULL; it comes back from cadre_checkpoint_resumed. If a ps fails
  * during the checkpoint, the checkpoint is retried with the same `progress` when the ps is back,
@@ -666,7 +667,7 @@ CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progr
                                     int64_t timeout_ms, uint64_t *checkpoint);
 
 /* Sets what automatic checkpoints record as progress: called with the cut, which is the id that the
- * next closure to be handed out will get, on the coordinator's thread: all closures below that id
+ * next closure without one will get, on the coordinator's thread: all closures below that id
  * are in the checkpoint, also those that run still, and no other is. It returns JSON text that the
  * coordinator frees, or NULL. It must return soon and must not call Cadre. */
 typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);

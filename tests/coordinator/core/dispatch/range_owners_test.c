@@ -56,9 +56,10 @@ job_destroy(job_t **self_p)
 
 /* Schedules the next batch, of the range whose turn it is. */
 static void
-schedule(job_t *self)
+schedule_as(job_t *self, cadre_priority_t priority)
 {
     cadre_closure_t *closure = cadre_closure_new(fixture_function(self->core)->id);
+    closure->priority = priority;
     closure->variables = self->scheduled;
     closure->batches = cadre_calloc(4, sizeof(uint64_t));
     closure->batches[0] = 1;
@@ -71,6 +72,12 @@ schedule(job_t *self)
     self->ranges[self->scheduled] = closure->range - 1; /* its id, as ids are given in this order */
     fixture_watch(self->core, closure);
     cr_assert_eq(cadre_closure_queue_put(&self->core->core.queue, closure), 0);
+}
+
+static void
+schedule(job_t *self)
+{
+    schedule_as(self, CADRE_PRIORITY_NORMAL);
 }
 
 /* Lets a turn pass, and takes note of who was given what. */
@@ -238,5 +245,47 @@ Test(range_owners, of_a_short_queue_each_gets_its_own)
         }
     }
     expect_shares(self);
+    job_destroy(&self);
+}
+
+Test(range_owners, a_high_batch_passes_those_that_have_an_id)
+{
+    job_t *self = job_new(1);
+    for (int i = 0; i < 100; i++) {
+        schedule(self);
+    }
+    turn(self);
+    const size_t numbered = self->core->core.queue.lanes.begun;
+    cr_assert_gt(numbered, 0);
+    schedule_as(self, CADRE_PRIORITY_HIGH);
+    cr_assert(end_one(self, 0));
+
+    fixture_turn(self->core);
+    cadre_task_t task = fixture_worker(0);
+    cr_assert_geq(fixture_count(self->core, &task, CADRE_MESSAGE_CLOSURE), 1);
+    cr_expect_eq(
+        fixture_sent(self->core, &task, CADRE_MESSAGE_CLOSURE, 0)->closure.batches.items[2], 100);
+    job_destroy(&self);
+}
+
+Test(range_owners, a_pause_does_not_wait_for_those_that_only_have_an_id)
+{
+    job_t *self = job_new(1);
+    for (int i = 0; i < 100; i++) {
+        schedule(self);
+    }
+    turn(self);
+    cadre_pause_t *pause = &self->core->core.pause;
+    cadre_pause_begin(pause);
+    cr_expect_not(cadre_pause_is_still(pause));
+    while (end_one(self, 0)) {
+    }
+    turn(self);
+    cr_expect_eq(self->held_count[0], 0);
+    cr_expect(cadre_pause_is_still(pause));
+
+    cadre_pause_end(pause);
+    turn(self);
+    cr_expect_gt(self->held_count[0], 0);
     job_destroy(&self);
 }
