@@ -779,6 +779,16 @@ give_up_hopeless(cadre_core_t *self)
     carry_out_ends(self);
 }
 
+/* Moves synchronous steps on, unless the job cannot go on. */
+static void
+tick_steps(cadre_core_t *self)
+{
+    if (self->fatal == 0) {
+        cadre_steps_tick(&self->steps);
+        carry_out_ends(self);
+    }
+}
+
 /* Hands out closures, unless the job cannot go on; first those that are set apart
  * (dispatch/apart.h), as they need workers that are chosen for them. Returns whether it stopped at
  * the limit for one turn. */
@@ -788,8 +798,7 @@ hand_out(cadre_core_t *self)
     if (self->fatal) {
         return false;
     }
-    cadre_steps_tick(&self->steps);
-    carry_out_ends(self);
+    tick_steps(self); /* what was cancelled or given up in this turn may have made a step whole */
     cadre_trials_tick(&self->trials);
     carry_out_ends(self);
     bool has_more = cadre_dispatcher_tick(&self->dispatcher);
@@ -817,6 +826,9 @@ cadre_core_tick(cadre_core_t *self, uint64_t now_ms, bool unread)
     if (!self->stopping) {
         due_ms = cadre_min_u64(due_ms, cadre_windows_tick(&self->windows));
         due_ms = cadre_min_u64(due_ms, tick_recovery(self));
+        /* A step that was applied is over before the checkpoint looks, and the next one begins
+         * after: while closures are queued a cut can be made at no other moment. */
+        tick_steps(self);
         due_ms = cadre_min_u64(due_ms, tick_checkpoint(self));
         cadre_core_advance_drops(self);
         /* Workers learn of variables before closures that need them are sent. */

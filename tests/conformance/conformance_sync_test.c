@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/random.h"
+#include "common/system/clock.h"
 #include "coordinator/coordinator.h"
 #include "tests/conformance/stage.h"
 
@@ -300,6 +301,29 @@ Test(conformance_sync, variables_are_created_and_assigned_while_a_checkpoint_wai
     const uint64_t before = cadre_coordinator_totals(self.cluster.coordinator).checkpoints;
     join(&self);
     EVENTUALLY(cadre_coordinator_totals(self.cluster.coordinator).checkpoints > before);
+    local_cluster_close(&self.cluster);
+}
+
+/* A step followed the other at once, and no checkpoint came between: a long epoch had none. */
+Test(conformance_sync, checkpoints_are_cut_while_closures_are_queued)
+{
+    job_t self;
+    local_cluster_options_t options = options_of(2, 2, CADRE_SYNC, 4);
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.checkpoint_every_ms = 50;
+    options.coordinator.queue_capacity = 64;
+    job_open(&self, &options);
+    uint64_t number = 0;
+    while (number < 1000) { /* more than the queue holds: from here on it is not empty */
+        schedule(&self, self.step, number++, NULL);
+    }
+    const uint64_t before = cadre_coordinator_totals(self.cluster.coordinator).checkpoints;
+    const deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
+    while (cadre_coordinator_totals(self.cluster.coordinator).checkpoints < before + 2) {
+        /* no wait here, in which the queue would run empty */
+        cr_assert_lt(cadre_clock_now_ms(), deadline.end_ms, "after %d closures", (int)number);
+        schedule(&self, self.step, number++, NULL);
+    }
     local_cluster_close(&self.cluster);
 }
 

@@ -325,3 +325,65 @@ Test(checkpoint_when, one_that_could_not_be_read_is_followed_by_another_though_n
     cr_assert(begins(self));
     fixture_destroy(&self);
 }
+
+/* --- synchronous steps --- */
+
+enum { STEP = 2 };
+
+/* The job's only worker has pushed the update of this closure. */
+static void
+push_update(fixture_t *self, uint64_t id)
+{
+    cadre_task_t worker = fixture_worker(0);
+    cadre_message_t message = fixture_message(&worker, CADRE_MESSAGE_CLOSURE_DONE);
+    message.closure_done =
+        (cadre_closure_done_message_t){.id = id, .attempt = 1, .updates = 1, .total_us = 1000};
+    fixture_say(self, &worker, &message);
+    fixture_turn(self);
+}
+
+/* A job with closures for three steps, of which the first is under way. */
+static fixture_t *
+job_of_steps(void)
+{
+    fixture_t *self = job();
+    keep_alive(self);
+    self->core.options.consistency = CADRE_SYNC;
+    cadre_pace_fini(&self->core.queue.pace);
+    cadre_pace_init(&self->core.queue.pace, CADRE_SYNC, STEP, 0);
+    cadre_placement_add(&self->core.catalogue.placement, 0, 0);
+    for (uint32_t i = 0; i < 3 * STEP; i++) {
+        cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+        closure->may_push = true;
+        cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    }
+    fixture_turn(self);
+    return self;
+}
+
+/* The next step began in the turn in which this one ended, before the checkpoint looked: a long
+ * epoch had no checkpoint. */
+Test(checkpoint_when, a_cut_comes_between_two_steps_though_closures_are_queued)
+{
+    fixture_t *self = job_of_steps();
+    cadre_task_t ps = fixture_ps(0);
+    cadre_task_t worker = fixture_worker(0);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
+    for (uint64_t id = 1; id <= STEP; id++) {
+        cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "a step is under way");
+        push_update(self, id);
+    }
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_OPENING, "it is not applied");
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), STEP);
+
+    fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_END_STEP, 0));
+    fixture_turn(self);
+    cr_assert_eq(state_of(self), CADRE_CHECKPOINT_CUT);
+    cr_assert_eq(self->core.checkpoint.cut, STEP + 1);
+    cr_assert_eq(fixture_count(self, &worker, CADRE_MESSAGE_CLOSURE), 2 * STEP,
+                 "the next step begins in this turn");
+    cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, STEP)->closure.checkpoint, 9);
+    fixture_destroy(&self);
+}
