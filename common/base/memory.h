@@ -34,7 +34,8 @@ void *cadre_aligned_alloc(size_t size_bytes);
 /* Returns CADRE_HUGE_SIZE bytes at a multiple of as many, zeroed, for which the system is asked for
  * a huge page: of memory that is used in no order the CPU then finds each byte without its page
  * tables. It may have none, or be told to give none (/sys/kernel/mm/transparent_hugepage/enabled);
- * the memory is as good then. Freed with cadre_huge_free, on any thread. */
+ * the memory is as good then. Neighbours are one mapping where the system joins them, since a
+ * process may have some 65,000. Freed with cadre_huge_free, on any thread. */
 enum { CADRE_HUGE_SIZE = 2 << 20 };
 void *cadre_huge_alloc(void);
 void cadre_huge_free(void *memory);

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -63,4 +64,33 @@ Test(memory, gives_huge_memory_zeroed_and_at_a_multiple_of_its_size)
         cadre_huge_free(memory[i]);
     }
     cadre_huge_free(NULL);
+}
+
+/* Returns how many mappings the process has. */
+static int
+count_mappings(void)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    cr_assert_not_null(file);
+    int lines = 0;
+    for (int c = getc(file); c != EOF; c = getc(file)) {
+        lines += c == '\n';
+    }
+    fclose(file);
+    return lines;
+}
+
+/* A process may have 65,530 mappings (vm.max_map_count). */
+Test(memory, takes_few_mappings_for_much_huge_memory)
+{
+    enum { COUNT = 400, MORE = COUNT / 10 };
+    void *memory[COUNT];
+    const int before = count_mappings();
+    for (int i = 0; i < COUNT; i++) {
+        memory[i] = cadre_huge_alloc();
+    }
+    cr_expect_lt(count_mappings(), before + MORE);
+    for (int i = 0; i < COUNT; i++) {
+        cadre_huge_free(memory[i]);
+    }
 }
