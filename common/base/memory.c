@@ -94,8 +94,8 @@ map_aligned(void)
 }
 
 /* The system looks from the top of the address space down, and puts a mapping right below the last
- * one: so it mostly is aligned, and joined to its neighbours. When each stood
- * apart, a process had no more after 127 GiB (vm.max_map_count). */
+ * one: so it mostly is aligned, and joined to its neighbours. When each stood apart, a process had
+ * no more after 127 GiB (vm.max_map_count). */
 void *
 cadre_huge_alloc(void)
 {
@@ -115,6 +115,12 @@ cadre_huge_free(void *memory)
     if (memory) {
         munmap(memory, CADRE_HUGE_SIZE);
     }
+}
+
+void
+cadre_huge_discard(void *memory)
+{
+    madvise(memory, CADRE_HUGE_SIZE, MADV_DONTNEED); /* where it fails (mlock) the memory stays */
 }
 
 char *

@@ -40,6 +40,10 @@ enum { CADRE_HUGE_SIZE = 2 << 20 };
 void *cadre_huge_alloc(void);
 void cadre_huge_free(void *memory);
 
+/* Gives such memory back to the system until it is used again; its bytes are arbitrary then. Its
+ * place stays, since a gap would part its neighbours. */
+void cadre_huge_discard(void *memory);
+
 char *cadre_strdup(const char *text);
 char *cadre_strndup(const char *text, size_t length);
 

@@ -1,7 +1,8 @@
 /*
  * page_slabs_test - one thread takes pages, fills them and hands them over; another looks at them
  * and drops them, which frees their places for the first: no page may be seen torn or given twice,
- * and ThreadSanitizer must see no race. The taker ends before the last pages are dropped.
+ * and ThreadSanitizer must see no race. Pages are handed over in batches of many slabs, and behind
+ * each the taker gives memory back. It ends before the last pages are dropped.
  */
 #include "ps/core/table/page_slabs.h"
 
@@ -11,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 4000, PAGE_SIZE = 200 << 10, LINE_SIZE = 64, QUEUE_SIZE = 16, SLABS_MAX = 8 };
+enum { PAGE_SIZE = 200 << 10, PER_SLAB = CADRE_HUGE_SIZE / PAGE_SIZE, LINE_SIZE = 64 };
+enum { BATCH = 32 * PER_SLAB, ROUNDS = 13 * BATCH, QUEUE_SIZE = 16 };
+enum { SLABS_MAX = BATCH / PER_SLAB + QUEUE_SIZE };
 
 /* A ring of pages that were handed over; `put` and `taken` only grow. */
 typedef struct {
@@ -71,6 +74,20 @@ drop_pages(void *argument)
     return NULL;
 }
 
+/* Hands a batch over, and gives the memory of slabs back that it leaves. A few pages are not yet
+ * dropped then. */
+static void
+hand_over(cadre_page_slabs_t *slabs, queue_t *queue, cadre_chunk_t **batch)
+{
+    for (size_t i = 0; i < BATCH; i++) {
+        queue_put(queue, batch[i]);
+    }
+    for (size_t i = 0; i < cadre_page_slabs_count(slabs); i++) {
+        cadre_page_slabs_trim(slabs);
+    }
+    expect(cadre_page_slabs_emptied(slabs) > 0, "memory is given back");
+}
+
 int
 main(void)
 {
@@ -81,13 +98,17 @@ main(void)
     expect(pthread_create(&thread, NULL, drop_pages, &queue) == 0, "a thread starts");
 
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_chunk_t *batch[BATCH];
     for (uint64_t round = 0; round < ROUNDS; round++) {
         cadre_chunk_t *chunk = cadre_page_slabs_take(slabs);
         uint64_t *words = cadre_chunk_data(chunk);
         for (size_t at = 0; at < PAGE_SIZE; at += LINE_SIZE) {
             words[at / sizeof(*words)] = round;
         }
-        queue_put(&queue, chunk);
+        batch[round % BATCH] = chunk;
+        if (round % BATCH == BATCH - 1) {
+            hand_over(slabs, &queue, batch);
+        }
     }
     const size_t count = cadre_page_slabs_count(slabs);
     cadre_page_slabs_destroy(&slabs);

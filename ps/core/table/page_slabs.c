@@ -1,6 +1,7 @@
 #include "ps/core/table/page_slabs.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -9,7 +10,8 @@
 
 enum {
     LINE_SIZE = 64,
-    LOOKS = 8, /* slabs that a take looks at, the newest aside */
+    LOOKS = 256,    /* slabs that a take looks at before one is added, the newest aside */
+    TRIM_LOOKS = 8, /* slabs that a trim looks at */
 };
 
 typedef struct slab slab_t;
@@ -24,6 +26,7 @@ struct slab {
     unsigned char *bytes;
     atomic_size_t holders;     /* the owner, and each chunk */
     atomic_uint_fast64_t free; /* a bit for each place that no chunk has */
+    bool emptied;              /* the owner's: the system has the memory back */
     place_t places[CADRE_SLAB_PAGES_MAX];
 };
 
@@ -34,7 +37,10 @@ struct cadre_page_slabs {
     slab_t **slabs;
     size_t count;
     size_t capacity;
-    size_t hand; /* the slab that is looked at next */
+    size_t hand;    /* the slab that a take looks at next */
+    size_t sweep;   /* the one that a trim looks at next */
+    size_t spare;   /* free ones with memory that the sweep has left since the first slab */
+    size_t emptied; /* slabs */
 };
 
 cadre_page_slabs_t *
@@ -73,13 +79,19 @@ cadre_page_slabs_destroy(cadre_page_slabs_t **self_p)
     free(self);
 }
 
+static uint64_t
+all_places(const cadre_page_slabs_t *self)
+{
+    return UINT64_MAX >> (CADRE_SLAB_PAGES_MAX - self->places);
+}
+
 static slab_t *
 add_slab(cadre_page_slabs_t *self)
 {
     slab_t *slab = cadre_calloc(1, sizeof(*slab));
     slab->bytes = cadre_huge_alloc();
     atomic_init(&slab->holders, 1);
-    atomic_init(&slab->free, UINT64_MAX >> (CADRE_SLAB_PAGES_MAX - self->places));
+    atomic_init(&slab->free, all_places(self));
     for (unsigned i = 0; i < self->places; i++) {
         slab->places[i] = (place_t){slab, i};
     }
@@ -101,13 +113,15 @@ release_place(void *owner)
 
 /* Returns a chunk over a free place of a slab; NULL when it has none. */
 static cadre_chunk_t *
-take_place(const cadre_page_slabs_t *self, slab_t *slab)
+take_place(cadre_page_slabs_t *self, slab_t *slab)
 {
     const uint64_t bits = atomic_load_explicit(&slab->free, memory_order_acquire);
     if (bits == 0) {
         return NULL;
     }
 
+    self->emptied -= slab->emptied;
+    slab->emptied = false;
     const unsigned number = (unsigned)__builtin_ctzll(bits);
     atomic_fetch_and_explicit(&slab->free, ~(UINT64_C(1) << number), memory_order_relaxed);
     atomic_fetch_add_explicit(&slab->holders, 1, memory_order_relaxed);
@@ -115,8 +129,9 @@ take_place(const cadre_page_slabs_t *self, slab_t *slab)
                                    release_place, &slab->places[number]);
 }
 
-/* Looks at the newest slab, and then at a few others in turn: where many places are free one of
- * these has some, and where few are, memory is nearly full anyway. */
+/* Looks at the newest slab, and then at others in turn. A slab is added where none of these has a
+ * place, so that looks are few beside the pages that it holds: while the turn goes round, one slab
+ * is added at most for LOOKS that are full. */
 cadre_chunk_t *
 cadre_page_slabs_take(cadre_page_slabs_t *self)
 {
@@ -131,6 +146,30 @@ cadre_page_slabs_take(cadre_page_slabs_t *self)
         }
     }
     return chunk ? chunk : take_place(self, add_slab(self));
+}
+
+/* Nobody else writes a slab of which all places are free, and none of them is given while the owner
+ * is here. */
+void
+cadre_page_slabs_trim(cadre_page_slabs_t *self)
+{
+    for (size_t i = 0; i < TRIM_LOOKS && i < self->count; i++) {
+        slab_t *slab = self->slabs[self->sweep];
+        const uint64_t bits = atomic_load_explicit(&slab->free, memory_order_acquire);
+        if (bits == all_places(self) && !slab->emptied && self->spare++ >= CADRE_SLABS_SPARE) {
+            cadre_huge_discard(slab->bytes);
+            slab->emptied = true;
+            self->emptied++;
+        }
+        self->sweep = (self->sweep + 1) % self->count;
+        self->spare = self->sweep == 0 ? 0 : self->spare;
+    }
+}
+
+size_t
+cadre_page_slabs_emptied(const cadre_page_slabs_t *self)
+{
+    return self->emptied;
 }
 
 size_t

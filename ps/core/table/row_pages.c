@@ -703,6 +703,14 @@ cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot)
     *snapshot = (cadre_row_snapshot_t){.count = 0};
 }
 
+void
+cadre_row_pages_trim(cadre_row_pages_t *self)
+{
+    if (self->slabs) {
+        cadre_page_slabs_trim(self->slabs);
+    }
+}
+
 uint64_t
 cadre_row_pages_size_bytes(const cadre_row_pages_t *self)
 {

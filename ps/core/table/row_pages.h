@@ -10,8 +10,8 @@
  * references. Once there are many pages their memory comes from slabs (page_slabs.h).
  *
  * A page remembers the snapshot that it was changed after, so that a snapshot can leave out what an
- * earlier one has. Rows that were freed are handed out again, the last one first. Pages are never
- * given back: a table that has lost rows keeps the room for others.
+ * earlier one has. Rows that were freed are handed out again, the last one first. Their pages are
+ * never given back: a table that has lost rows keeps the room for others.
  *
  * References to pages stand in blocks of BLOCK_PAGES, and a block that is full does not move. A
  * fork shares the blocks, each of which is copied when one of the two first changes it: so a fork
@@ -186,8 +186,13 @@ int cadre_row_pages_load_end(cadre_row_pages_t *self);
 
 void cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot);
 
+/* Gives some of the memory back that pages have left which were replaced: each call a little, after
+ * each update. */
+void cadre_row_pages_trim(cadre_row_pages_t *self);
+
 /* Returns the bytes of all pages and of what finds them; and about how many more they would be with
- * `count` more rows. */
+ * `count` more rows. Neither counts copies that snapshots hold, nor places of slabs that are free:
+ * these depend on when a snapshot was written, and not on the updates alone. */
 uint64_t cadre_row_pages_size_bytes(const cadre_row_pages_t *self);
 uint64_t cadre_row_pages_growth(const cadre_row_pages_t *self, uint64_t count);
 

@@ -679,6 +679,7 @@ cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
         apply_run(self, update, first, here);
     }
     expire(self, update->count, step);
+    cadre_row_pages_trim(self->pages);
 }
 
 /* --- assignments --- */

@@ -94,3 +94,16 @@ Test(memory, takes_few_mappings_for_much_huge_memory)
         cadre_huge_free(memory[i]);
     }
 }
+
+Test(memory, gives_huge_memory_back_and_keeps_its_place)
+{
+    unsigned char *memory = cadre_huge_alloc();
+    memset(memory, 1, CADRE_HUGE_SIZE);
+    cadre_huge_discard(memory);
+    for (size_t at = 0; at < CADRE_HUGE_SIZE; at++) {
+        cr_assert_eq(memory[at], 0);
+    }
+    memset(memory, 2, CADRE_HUGE_SIZE);
+    cr_expect_eq(memory[CADRE_HUGE_SIZE - 1], 2);
+    cadre_huge_free(memory);
+}

@@ -116,3 +116,79 @@ Test(page_slabs, takes_the_largest_page_that_is_worth_a_slab)
     }
     cadre_page_slabs_destroy(&slabs);
 }
+
+/* Takes pages to fill so many slabs, or drops them. */
+static void
+take_all(cadre_page_slabs_t *slabs, cadre_chunk_t **chunks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+        fill(chunks[i], i % 251);
+    }
+}
+
+static void
+drop_all(cadre_chunk_t **chunks, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        check(chunks[i], i % 251);
+        cadre_chunk_unref(&chunks[i]);
+    }
+}
+
+static void
+trim_all(cadre_page_slabs_t *slabs)
+{
+    for (size_t i = 0; i < 2 * cadre_page_slabs_count(slabs); i++) {
+        cadre_page_slabs_trim(slabs);
+    }
+}
+
+Test(page_slabs, gives_the_memory_of_free_slabs_back_but_for_a_few)
+{
+    enum { SLABS = 3 * CADRE_SLABS_SPARE, PAGES = SLABS * PER_SLAB };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_chunk_t *chunks[PAGES];
+    cadre_page_slabs_trim(slabs);
+    take_all(slabs, chunks, PAGES);
+    trim_all(slabs);
+    cr_expect_eq(cadre_page_slabs_emptied(slabs), 0);
+
+    drop_all(chunks, PAGES - 1);
+    trim_all(slabs);
+    cr_expect_eq(cadre_page_slabs_emptied(slabs), SLABS - CADRE_SLABS_SPARE - 1);
+    cr_expect_eq(cadre_page_slabs_count(slabs), SLABS);
+    check(chunks[PAGES - 1], (PAGES - 1) % 251);
+
+    take_all(slabs, chunks, PAGES - 1);
+    cr_expect_eq(cadre_page_slabs_emptied(slabs), 0);
+    cr_expect_eq(cadre_page_slabs_count(slabs), SLABS);
+    trim_all(slabs);
+    drop_all(chunks, PAGES);
+    cadre_page_slabs_destroy(&slabs);
+}
+
+/* Slabs whose pages are all held stand before those with places. */
+Test(page_slabs, adds_no_slab_while_others_have_places)
+{
+    enum { SLABS = 100, PAGES = SLABS * CADRE_SLAB_PAGES_MIN, HELD = PAGES / 2 };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN);
+    cadre_chunk_t *chunks[PAGES];
+    for (unsigned i = 0; i < PAGES; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs);
+    }
+    for (unsigned round = 0; round < 2; round++) {
+        const unsigned first = round == 0 ? HELD : 0;
+        for (unsigned i = first; i < first + HELD; i++) {
+            cadre_chunk_unref(&chunks[i]);
+        }
+        for (unsigned i = first; i < first + HELD; i++) {
+            chunks[i] = cadre_page_slabs_take(slabs);
+        }
+        cr_expect_eq(cadre_page_slabs_count(slabs), SLABS);
+    }
+    for (unsigned i = 0; i < PAGES; i++) {
+        cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
