@@ -229,6 +229,39 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
+/* Checks that a model which is no "layers" is given no keys of 64 bits: it would take the three
+ * numbers of each for plain ones. */
+static int
+check_rows(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    if (job->model == CADRE_MODEL_LAYERS) {
+        return 0;
+    }
+
+    static const char advice[] = "is three numbers of a row, which only \"layers\" put together: "
+                                 "write a model of type \"layers\", with a layer that has "
+                                 "\"table\" and \"keys\": true";
+    const json_t *columns = json_object_get(job->train, "columns");
+    for (size_t i = 0; i < json_array_size(columns); i++) {
+        if (json_object_get(json_array_get(columns, i), "key")) {
+            char pointer[POINTER_SIZE];
+            snprintf(pointer, sizeof(pointer), "/data/train/columns/%zu/key", i);
+            return cadre_json_source_fail(source, pointer, CADRE_JSON_KEY,
+                                          "data.train.columns[%zu].key does not go with a model of "
+                                          "type \"%s\": a key %s",
+                                          i, types[job->model], advice);
+        }
+    }
+
+    if (json_is_true(json_object_get(job->train, "keys"))) {
+        return cadre_json_source_fail(source, "/data/train/keys", CADRE_JSON_KEY,
+                                      "data.train.keys does not go with a model of type \"%s\": a "
+                                      "key %s",
+                                      types[job->model], advice);
+    }
+    return 0;
+}
+
 /* Checks that a model over items says once which ids there are: "ids", "fields" or a table, and of
  * a table's fields how many columns they are. */
 static int
@@ -315,6 +348,11 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     status = check_labels(job, source);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_rows(job, source);
     if (status < 0) {
         return status;
     }

@@ -561,6 +561,33 @@ Test(job_file, takes_a_table_for_a_model_over_items)
               "%s", cadre_error_text());
 }
 
+Test(job_file, refuses_keys_of_64_bits_where_no_layers_take_them)
+{
+#define KEYED                                                                                      \
+    "\"format\": \"csv\", \"label_kind\": \"binary\", \"columns\": [\"a\", {\"column\": \"u\", "   \
+    "\"key\": \"id\"}]"
+#define CRITEO "\"format\": \"criteo\", \"keys\": true"
+    static const struct {
+        const char *data;
+        const char *model;
+        const char *error;
+    } cases[] = {
+        {KEYED, "\"logistic\"", "j.json:1:108: data.train.columns[1].key does not go with"},
+        {KEYED, "\"factorization_machine\", \"table\": true", "data.train.columns[1].key does not"},
+        {CRITEO, "\"logistic\"", "data.train.keys does not go with a model of type \"logistic\""},
+        {CRITEO, "\"mlp\", \"hidden\": [4]", "\"layers\", with a layer that has \"table\" and"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{\"data\": {\"train\": {\"path\": \"a\", %s}},\n\"model\": {\"type\": %s}}",
+            cases[i].data, cases[i].model);
+        cr_expect_eq(cadre_job_file_parse(&job, "j.json", text), CADRE_ECONFIG, "%zu", i);
+        cr_expect(strstr(cadre_error_text(), cases[i].error), "%zu: %s", i, cadre_error_text());
+    }
+}
+
 Test(job_file, refuses_with_a_table_what_needs_all_rows)
 {
     static const struct {
