@@ -215,15 +215,15 @@ is_time(const cadre_setting_t *setting)
 static int
 set_number(cadre_job_t *self, const cadre_setting_t *setting, double value)
 {
+    if (!(value >= setting->low && value <= setting->high)) {
+        return cadre_fail(CADRE_EINVALID, "%.15g is not in %.15g to %.15g", value, setting->low,
+                          setting->high);
+    }
     if (is_time(setting) && value > 0 && value < CADRE_JOB_SECONDS_MIN) {
         return cadre_fail(CADRE_EINVALID,
                           "%.15g s is shorter than %g s, the least time that is counted "
                           "(CADRE_JOB_SECONDS_MIN); 0 is none",
                           value, CADRE_JOB_SECONDS_MIN);
-    }
-    if (!(value >= setting->low && value <= setting->high)) {
-        return cadre_fail(CADRE_EINVALID, "%.15g is not in %.15g to %.15g", value, setting->low,
-                          setting->high);
     }
     *(double *)field(self, setting) = value;
     return 0;
