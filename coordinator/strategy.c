@@ -35,6 +35,16 @@ count_workers(const cadre_strategy_spec_t *spec, const cadre_cluster_shape_t *sh
     return shape->workers > 0 ? shape->workers : 1;
 }
 
+/* Returns whether `step` closures are a step of `listed` workers. In one process a worker may have
+ * several slots, as many each: there the step is any number that divides the slots. */
+static bool
+is_step_of(const cadre_strategy_spec_t *spec, const cadre_cluster_shape_t *shape, uint32_t listed,
+           uint32_t step)
+{
+    const bool has_slots = shape->slots > 0 && spec->workers != CADRE_STRATEGY_TASKS_ONE;
+    return has_slots ? listed % step == 0 : listed == step;
+}
+
 /* Checks that the cluster has as many ps and workers as the strategy has; with 0 `workers` their
  * number is not known and not checked. A job in one process has one of each. */
 static int
@@ -93,15 +103,16 @@ cadre_coordinator_follow_strategy(cadre_coordinator_options_t *options,
     }
 
     uint32_t listed = count_workers(spec, shape);
-    if (listed > 0 && options->step_closures > 0 && options->step_closures != listed) {
+    const uint32_t given = options->step_closures;
+    if (listed > 0 && given > 0 && !is_step_of(spec, shape, listed, given)) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: step_closures is %" PRIu32 ", but a step of strategy %s has as "
                           "many closures as there are workers, %" PRIu32
                           ": leave step_closures out",
-                          options->step_closures, spec->word, listed);
+                          given, spec->word, listed);
     }
 
-    uint32_t count = listed > 0 ? listed : options->step_closures;
+    uint32_t count = given > 0 ? given : listed;
     if (count == 0) {
         return cadre_fail(CADRE_ECONFIG,
                           "options: a step of strategy %s has as many closures as there are "

@@ -107,6 +107,22 @@ Test(strategy, of_one_process_has_a_slot_for_each_worker_and_one_shard)
     }
 }
 
+Test(strategy, of_one_process_takes_a_step_of_workers_with_as_many_slots_each)
+{
+    const cadre_cluster_shape_t shape = {.ps = 1, .workers = 1, .slots = 4};
+    static const cadre_strategy_t strategies[] = {CADRE_STRATEGY_MIRRORED, CADRE_STRATEGY_CENTRAL};
+    for (size_t i = 0; i < CADRE_COUNT_OF(strategies); i++) {
+        cadre_coordinator_options_t options = options_of(strategies[i]);
+        options.step_closures = 2;
+        cr_expect_eq(cadre_coordinator_follow_strategy(&options, &shape), 0, "%s",
+                     cadre_error_text());
+        cr_expect_eq(options.step_closures, 2, "two workers of two slots");
+        options.step_closures = 3;
+        cr_expect_eq(cadre_coordinator_follow_strategy(&options, &shape), CADRE_ECONFIG);
+        cr_expect(strstr(cadre_error_text(), "step_closures is 3"), "%s", cadre_error_text());
+    }
+}
+
 Test(strategy, refuses_a_cluster_of_another_shape)
 {
     cadre_coordinator_options_t options = options_of(CADRE_STRATEGY_MULTI_WORKER);

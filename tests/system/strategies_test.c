@@ -105,6 +105,31 @@ Test(strategies, S1_train_the_example_with_one_word_of_the_file_changed)
     }
 }
 
+/* Workers of one process have their slots like those of others: a file that counts both serves each
+ * word, and a step has as many closures as there are workers. */
+Test(strategies, S1_train_the_example_of_two_slots_with_one_word_changed)
+{
+    compute_with_one_thread();
+    for (size_t i = 0; i < CADRE_COUNT_OF(examples); i++) {
+        command_t command;
+        command_open(&command);
+        cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+        const char *arguments[] = {"run",
+                                   job,
+                                   "--strategy",
+                                   examples[i].name,
+                                   "-o",
+                                   "json",
+                                   "--checkpoint-dir",
+                                   "none",
+                                   "--slots",
+                                   "2",
+                                   NULL};
+        json_decref(expect_trained(&command, command_run(&command, arguments), &examples[i]));
+        command_close(&command);
+    }
+}
+
 Test(strategies, S1_train_mnist_with_one_word_changed)
 {
     compute_with_one_thread();

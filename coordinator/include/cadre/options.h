@@ -196,7 +196,8 @@ typedef struct {
 
     /* With `local`: how many closures the worker runs at a time, up to 1,024. Where a strategy is
      * synchronous and not CADRE_STRATEGY_LOCAL, each slot stands for a worker of it: a step has as
-     * many closures. With 1, steps of one closure and no `natives` the slot runs closures in
+     * many closures, or `step_closures` where that divides the slots, which several share a worker
+     * then. With 1, steps of one closure and no `natives` the slot runs closures in
      * series, and no further worker is taken. 0: 2, which stand for one worker. */
     int local_slots;
 
