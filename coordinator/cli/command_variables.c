@@ -8,6 +8,7 @@
 
 #include <cadre/client.h>
 
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
@@ -28,6 +29,7 @@ enum {
 
     WAIT_S = 10, /* default of --wait */
     WAIT_S_MAX = 86400,
+    KEY_SHOWN = 24, /* bytes of a number that is none, in messages */
 };
 
 typedef struct {
@@ -40,6 +42,21 @@ typedef struct {
     bool json;
 } flags_t;
 
+/* Reads one number of --rows and gives where it ends. A negative one is the key with the same 64
+ * bits, as it is in data. Returns whether it is one, with a comma or the end behind it. */
+static bool
+read_key(const char *at, uint64_t *key, char **end)
+{
+    const bool is_negative = *at == '-';
+    const char *digits = at + is_negative;
+    if (*digits < '0' || *digits > '9') {
+        return false;
+    }
+    errno = 0;
+    *key = is_negative ? (uint64_t)strtoll(at, end, 10) : strtoull(at, end, 10);
+    return errno == 0 && (**end == ',' || **end == 0);
+}
+
 /* Reads the numbers of --rows, in the place of those of an earlier one. */
 static int
 parse_keys(flags_t *self, const char *words)
@@ -48,14 +65,15 @@ parse_keys(flags_t *self, const char *words)
     cadre_auto(cadre_free) uint64_t *read = NULL;
     size_t read_count = 0;
     for (bool more = true; more; at++) {
+        at += strspn(at, " ");
         char *end = NULL;
-        errno = 0;
-        const unsigned long long key = strtoull(at, &end, 10);
-        if (errno || *at < '0' || *at > '9' || (*end != ',' && *end != 0)) {
+        uint64_t key = 0;
+        if (!read_key(at, &key, &end)) {
             return cadre_fail(CADRE_EINVALID,
-                              "number %zu is \"%.24s\": it takes whole numbers from 0 to "
-                              "%" PRIu64 ", with a comma between them",
-                              read_count + 1, at, UINT64_MAX);
+                              "number %zu is \"%.*s\": it takes whole numbers from %" PRId64
+                              " to %" PRIu64 ", with a comma between them",
+                              read_count + 1, (int)cadre_min_u64(strcspn(at, ","), KEY_SHOWN), at,
+                              INT64_MIN, UINT64_MAX);
         }
         read = cadre_realloc(read, read_count + 1, sizeof(*read));
         read[read_count++] = key;
@@ -369,7 +387,8 @@ cadre_command_variables(int argc, char **argv)
         {"average", KEY_AVERAGE, 0, 0, "Print the running average of the values instead", 0},
         {"rows", KEY_ROWS, "KEY,...", 0,
          "Print these rows of NAME alone, a line each, which begins with the key: of a table the "
-         "rows of these keys, and which have none; else those with these numbers, from 0 on",
+         "rows of these keys, and which have none (-1 is the key 2^64 - 1, as in data); else those "
+         "with these numbers, from 0 on",
          0},
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {0}};

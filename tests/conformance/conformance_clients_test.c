@@ -408,6 +408,10 @@ Test(conformance_clients, K12_a_command_prints_rows)
     cr_expect(strstr(text, "variable wide has rows 0 to 9"), "%s", text);
     cr_assert_neq(run_variables(&stage, (const char *[3]){"wide", "--rows", "1,x"}, text), 0);
     cr_expect(strstr(text, "number 2 is \"x\""), "%s", text);
+    cr_assert_eq(run_variables(&stage, (const char *[3]){"users", "--rows", "-1, 5"}, text), 0);
+    cr_expect_str_eq(text, "18446744073709551615 3 -3\n5 1 -1\n", "as data has keys");
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"users", "--rows", ",1"}, text), 0);
+    cr_expect(strstr(text, "number 1 is \"\""), "%s", text);
     cr_assert_neq(run_variables(&stage, (const char *[3]){"--rows", "1"}, text), 0);
     cr_expect(strstr(text, "needs the NAME"), "%s", text);
     cr_assert_neq(run_variables(&stage, (const char *[3]){"users"}, text), 0);
