@@ -323,6 +323,10 @@ variables(const flags_t *flags, cadre_checkpoint_directory_t *directory)
         return cadre_verb_fail(status);
     }
 
+    if (!flags->json) {
+        char name[CADRE_CHECKPOINT_NAME_SIZE];
+        printf("%s:\n", cadre_checkpoint_name(id, name));
+    }
     json_auto_t *list = json_array();
     status = list_variables(reader, flags->json, list);
     if (status < 0) {

@@ -77,6 +77,11 @@ cadre_verb_newest(cadre_checkpoint_directory_t *directory, uint64_t *id)
     if (status == CADRE_ENOTFOUND && why) {
         return cadre_fail(CADRE_ECORRUPT, "no checkpoint is sound; the newest, %s", why);
     }
+    if (status == 0 && why) {
+        char name[CADRE_CHECKPOINT_NAME_SIZE];
+        fprintf(stderr, "cadre: warning: the newest checkpoint is damaged, %s; this is %s\n", why,
+                cadre_checkpoint_name(*id, name));
+    }
     return status;
 }
 

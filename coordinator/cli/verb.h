@@ -36,7 +36,8 @@ bool cadre_verb_words_take(cadre_verb_words_t *self, const char *word);
 void cadre_verb_words_check(const cadre_verb_words_t *self, const char *const *known,
                             const struct argp_state *state);
 
-/* Gives the newest sound checkpoint of a directory. CADRE_ENOTFOUND when there is none, and
+/* Gives the newest sound checkpoint of a directory, and warns on stderr where a newer one is
+ * damaged, which one and how. CADRE_ENOTFOUND when there is none, and
  * CADRE_ECORRUPT, with what is wrong with the newest, when there are some and none is sound. */
 int cadre_verb_newest(cadre_checkpoint_directory_t *directory, uint64_t *id);
 

@@ -253,11 +253,40 @@ expect_variables(command_t *command)
     command_expect_exit(command, command_run(command, list), 0);
     cadre_auto(cadre_free) char *text = command_output(command);
     cr_expect(strstr(text, " f32 [64,128], 1 partition\n"), "%s", text);
+    cr_expect(strncmp(text, "ckpt-", 5) == 0, "it names the checkpoint: %s", text);
     list[3] = "--checkpoint";
     list[4] = "999";
     command_expect_exit(command, command_run(command, list), 66);
     list[1] = "list";
     command_expect_exit(command, command_run(command, list), 2);
+}
+
+Test(run_failures, a_listing_of_variables_says_which_checkpoint_it_is_of_where_a_newer_is_damaged)
+{
+    digits_t digits;
+    digits_open(&digits, 1);
+    digits_start(&digits);
+    command_end(&digits.command);
+    cadre_auto(cadre_free) char *shard = shard_file(&digits.command);
+    cadre_auto(cadre_free) char *sound =
+        cadre_strndup(shard, (size_t)(strrchr(shard, '/') - shard));
+    cadre_auto(cadre_free) char *newer =
+        cadre_asprintf("%s/ckpt-00000999", digits.command.checkpoints);
+    const char *copy[] = {"/bin/cp", "-r", sound, newer, NULL};
+    int end = 0;
+    pid_t pid = process_start(&(process_t){.arguments = copy});
+    cr_assert(process_wait(pid, COMMAND_WAIT_MS, &end));
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s%s", newer, strrchr(shard, '/'));
+    cr_assert_eq(truncate(path, 100), 0, "%s", path);
+
+    const char *list[] = {"checkpoint", "variables", digits.command.checkpoints, NULL};
+    command_expect_exit(&digits.command, command_run(&digits.command, list), 0);
+    cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+    cr_expect(strstr(errors, "warning: the newest checkpoint is damaged, ckpt-00000999: "), "%s",
+              errors);
+    cadre_auto(cadre_free) char *text = command_output(&digits.command);
+    cr_expect(strncmp(text, strrchr(sound, '/') + 1, strlen("ckpt-00000001")) == 0, "%s", text);
+    digits_close(&digits);
 }
 
 Test(run_failures, checkpoints_are_listed_and_damage_is_found)
