@@ -113,6 +113,24 @@ has_event(const metered_run_t *self, const char *event, const char *words)
     "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"%s\", \"label_kind\": \"" kind       \
     "\"}, \"test\": {\"format\": \"csv\", \"path\": \"%s\", \"label_kind\": \"" kind "\"}}, "
 
+Test(run_metrics, of_a_target_that_no_evaluation_could_find_is_said_to_be_undefined)
+{
+    metered_run_t run;
+    metered_run_open(&run, ROWS_OF("binary") "\"model\": {\"type\": \"logistic\"}, \"training\": "
+                                             "{\"epochs\": 2, \"evaluate_every\": 1, "
+                                             "\"metrics\": [\"auc\"], \"stop\": {\"metric\": "
+                                             "\"test_auc\", \"at_least\": 0.9}}}");
+    cadre_auto(cadre_free) char *path = scratch_path(&run.command.scratch, "rows.csv");
+    write_text(path, "0.5,0\n0.25,0\n0.75,0\n0.125,0\n");
+    json_t *result = run_verb(&run, "run", NULL, NULL);
+    json_decref(result);
+    cadre_auto(cadre_free) char *errors = command_errors(&run.command);
+    cr_expect(strstr(errors, "all 2 epochs are done; test_auc is undefined in 2 evaluations: an "
+                             "AUC compares rows of two classes"),
+              "%s", errors);
+    metered_run_close(&run);
+}
+
 Test(run_metrics, of_two_classes_are_in_the_result_in_events_and_in_evaluations)
 {
     metered_run_t run;

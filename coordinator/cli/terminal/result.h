@@ -15,7 +15,7 @@
 
 #define CADRE_RESULT_SCHEMA "cadre.result/v1"
 
-enum { CADRE_RESULT_STOPPED_SIZE = 160 }; /* bytes of the text that says why training ended */
+enum { CADRE_RESULT_STOPPED_SIZE = 256 }; /* bytes of the text that says why training ended */
 
 typedef struct {
     bool is_known; /* the shard's ps has answered */

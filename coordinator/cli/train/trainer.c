@@ -751,7 +751,8 @@ train(trainer_t *self)
     }
 
     note_stop(self, stop);
-    if (stop != CADRE_STOP_EPOCHS) {
+    if (stop != CADRE_STOP_EPOCHS ||
+        cadre_training_watch_lacks(&self->place.watch, &self->options->job->stop)) {
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO, "training ends: %s",
                          self->outcome->result.stopped_text);
     }

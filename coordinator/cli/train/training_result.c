@@ -1,12 +1,31 @@
 #include "coordinator/cli/train/training_result.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include <cadre/table.h>
 
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/system/clock.h"
+
+/* Adds to the text why training ended that the metric of its target is undefined, where it is. */
+static void
+add_what_lacks(cadre_result_t *result, const cadre_job_t *job, const cadre_training_watch_t *watch)
+{
+    if (!cadre_training_watch_lacks(watch, &job->stop)) {
+        return;
+    }
+    const size_t end = strlen(result->stopped_text);
+    char *rest = result->stopped_text + end;
+    const size_t size = sizeof(result->stopped_text) - end;
+    const int length = snprintf(rest, size, "; ");
+    if (length > 0 && (size_t)length < size) {
+        cadre_training_describe_rest(job->stop.metric, NULL, watch->without,
+                                     result->metrics.known[CADRE_METRIC_LOSS], rest + length,
+                                     size - (size_t)length);
+    }
+}
 
 void
 cadre_training_result_note_stop(cadre_result_t *result, const cadre_job_t *job,
@@ -22,13 +41,16 @@ cadre_training_result_note_stop(cadre_result_t *result, const cadre_job_t *job,
     switch (stop) {
     case CADRE_STOP_EPOCHS:
         snprintf(text, size, "all %lld epochs are done", (long long)plan->epochs);
+        add_what_lacks(result, job, watch);
         break;
     case CADRE_STOP_STEPS:
         snprintf(text, size, "%lld steps are done, as training.stop.steps has it",
                  (long long)place->closures);
+        add_what_lacks(result, job, watch);
         break;
     case CADRE_STOP_SECONDS:
         snprintf(text, size, "%.9g s are over, as training.stop.seconds has it", job->stop_seconds);
+        add_what_lacks(result, job, watch);
         break;
     case CADRE_STOP_TARGET:
         snprintf(text, size, "%s %.4g has reached %.9g", metric, watch->latest, job->stop.target);

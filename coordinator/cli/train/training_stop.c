@@ -64,6 +64,14 @@ cadre_training_watch_stop(const cadre_training_watch_t *self,
     return CADRE_STOP_NOT;
 }
 
+/* Returns whether there is a target, and evaluations found no value to compare with it. */
+bool
+cadre_training_watch_lacks(const cadre_training_watch_t *self,
+                           const cadre_stop_conditions_t *conditions)
+{
+    return conditions->has_target && !self->has_best && self->without > 0;
+}
+
 /* Writes which value of the metric was the best, or why it has none. */
 void
 cadre_training_describe_rest(cadre_metric_t metric, const double *best, int64_t count,

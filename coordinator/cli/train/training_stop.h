@@ -73,6 +73,11 @@ bool cadre_training_watch_keep(cadre_training_watch_t *self, cadre_metric_t metr
 cadre_stop_t cadre_training_watch_stop(const cadre_training_watch_t *self,
                                        const cadre_stop_conditions_t *conditions);
 
+/* Returns whether there is a target which training could not reach, as none of its evaluations
+ * found a value of the metric: it is undefined. */
+bool cadre_training_watch_lacks(const cadre_training_watch_t *self,
+                                const cadre_stop_conditions_t *conditions);
+
 /* Writes why no evaluation found a better value of the metric, for people: which value was the best
  * (`best`), or, where there never was one (NULL), that the metric is undefined and why. `count`:
  * how many evaluations that were; 0: the text leaves it out. `has_loss`: they did find a loss. */

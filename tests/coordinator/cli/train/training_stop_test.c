@@ -49,6 +49,21 @@ Test(training_stop, says_of_a_metric_without_a_value_that_it_is_undefined_and_wh
                      "the loss is none either");
 }
 
+Test(training_stop, lacks_a_metric_that_no_evaluation_has_found_for_its_target)
+{
+    const cadre_stop_conditions_t target = {
+        .metric = CADRE_METRIC_AUC, .has_target = true, .target = 0.9};
+    const cadre_stop_conditions_t patience = {.metric = CADRE_METRIC_AUC, .patience = 5};
+    cadre_training_watch_t watch = {0};
+    cr_expect_not(cadre_training_watch_lacks(&watch, &target), "nothing was evaluated");
+    cadre_training_watch_note(&watch, &target, NAN);
+    cr_expect(cadre_training_watch_lacks(&watch, &target));
+    cr_expect_not(cadre_training_watch_lacks(&watch, &patience), "patience says so itself");
+    cadre_training_watch_note(&watch, &target, 0.5);
+    cadre_training_watch_note(&watch, &target, NAN);
+    cr_expect_not(cadre_training_watch_lacks(&watch, &target));
+}
+
 Test(training_stop, follows_the_direction_of_the_metric)
 {
     cadre_stop_conditions_t by_accuracy = {.metric = CADRE_METRIC_ACCURACY, .patience = 1};
