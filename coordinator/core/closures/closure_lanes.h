@@ -87,8 +87,9 @@ enum { CADRE_QUEUE_NEW_TOO = 0 };
  * abilities; NULL when there is none. First come closures that are tagged for this worker, then
  * those that a worker was given before, then the others: by priority, and of each those that have
  * an id or are `ready` before new ones. Only closures with an id below `below` count, or those of
- * CADRE_QUEUE_TRIED_ONLY, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the
- * function, keeps from this worker. */
+ * CADRE_QUEUE_TRIED_ONLY, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart
+ * (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the function, keeps
+ * from this worker. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);

@@ -6,7 +6,8 @@
  *
  * While a pause lasts the dispatcher hands out only closures that workers were given before it:
  * those that were put back, those that run again for a shard that was restored, and the rest of a
- * synchronous step that is under way. Several calls may pause at once; dispatch goes on after the last.
+ * synchronous step that is under way. Several calls may pause at once; dispatch goes on after the
+ * last.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_PAUSE_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_PAUSE_H
@@ -35,9 +36,9 @@ void cadre_pause_end(cadre_pause_t *self);
 /* Returns whether no closure may be begun. */
 bool cadre_pause_is_on(const cadre_pause_t *self);
 
-/* Returns whether every closure that was handed out has ended, and none is to run again for a shard that
- * was lost: in a pause the shards then hold all updates of the closures that were handed out, and change
- * no more (docs/protocol.md, I2). */
+/* Returns whether every closure that was handed out has ended, no step is under way, and none is to
+ * run again for a shard that was lost: in a pause the shards then hold all updates of the closures
+ * that were handed out, and change no more (docs/protocol.md, I2). */
 bool cadre_pause_is_still(const cadre_pause_t *self);
 
 #endif
