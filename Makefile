@@ -1,12 +1,12 @@
 # The front door. Every target does all of its set-up on a Debian 12 (packages, configure, build)
 # and is quick when nothing changed. `make help` lists the targets.
 
-.PHONY: help build train check check-quick analyze fuzz install clean
+.PHONY: help build train check check-all analyze fuzz install clean
 
 help:
 	@echo 'make train        install what is missing, build, train the shipped example'
 	@echo 'make check        install what the tests need, build, run all tests (see tests/README.md)'
-	@echo 'make check-quick  the same without the sanitizer builds'
+	@echo 'make check-all    the same, then again with AddressSanitizer and ThreadSanitizer'
 	@echo 'make analyze      the static analyzer over all sources, some minutes; continuous integration runs it too'
 	@echo 'make fuzz         libFuzzer on every target, 60 s each; SECONDS= sets how long'
 	@echo 'make build        build the programs into build/release/bin'
@@ -29,11 +29,11 @@ train: build
 
 check:
 	@deploy/setup-debian.sh --tests
-	@tests/check.sh release asan tsan
-
-check-quick:
-	@deploy/setup-debian.sh --tests
 	@tests/check.sh release
+
+check-all:
+	@deploy/setup-debian.sh --tests
+	@tests/check.sh release asan tsan
 
 analyze:
 	@deploy/setup-debian.sh --tests
