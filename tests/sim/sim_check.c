@@ -253,9 +253,10 @@ sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32
     int64_t size_bytes = (int64_t)cadre_dtype_size(dtype);
     int64_t element = model->first;
     int64_t n = count > 0 ? sim_guess(dtype, cadre_chunk_data(chunks[0]), element) : 0;
+    const sim_number_t number = sim_number(n);
     for (size_t i = 0; i < count; i++) {
         int64_t elements = (int64_t)cadre_chunk_size_bytes(chunks[i]) / size_bytes;
-        int64_t bad = sim_differs(dtype, cadre_chunk_data(chunks[i]), element, elements, n);
+        int64_t bad = sim_differs(dtype, cadre_chunk_data(chunks[i]), element, elements, &number);
         if (bad >= 0) {
             sim_check_fail(self,
                            "I4: part %u of %s: element %" PRId64 " is not of the version with n = "
@@ -296,13 +297,15 @@ was_row_told(const sim_check_t *self, const sim_variable_t *table, uint64_t key,
     return told;
 }
 
-/* Whether a shard has told, since the read began, that a part is n. */
+/* Whether a shard has told, since the read began, that a part has these elements. */
 static bool
-was_told(const sim_check_t *self, uint32_t part, int64_t n)
+was_told(const sim_check_t *self, uint32_t part, const void *bytes, int64_t first, int64_t count)
 {
+    const cadre_dtype_t dtype = self->variables[self->read.variable].definition.dtype;
     bool told = false;
     for (size_t k = 0; k < self->read.count; k++) {
-        told = told || (self->read.parts[k] == part && self->read.told[k] == n);
+        told = told || (self->read.parts[k] == part &&
+                        sim_differs(dtype, bytes, first, count, &self->read.told[k]) < 0);
     }
     return told;
 }
@@ -324,12 +327,10 @@ sim_check_rows(sim_check_t *self, const cadre_row_plan_t *plan, const void *byte
         }
         const int64_t first = plan->ids[i] * row_elements;
         const int64_t part = cadre_split_part(variable->rows, variable->part_count, plan->ids[i]);
-        const int64_t n = sim_guess(dtype, row, first);
-        if (sim_differs(dtype, row, first, row_elements, n) >= 0 ||
-            !was_told(self, (uint32_t)part, n)) {
+        if (!was_told(self, (uint32_t)part, row, first, row_elements)) {
             sim_check_fail(self,
-                           "I4: row %" PRId64 " of %s as read is n = %" PRId64 ", no shard said so",
-                           plan->ids[i], variable->name, n);
+                           "I4: row %" PRId64 " of %s as read begins with %g, no shard said so",
+                           plan->ids[i], variable->name, sim_get(dtype, row, 0));
         }
     }
     sim_check_read_ends(self);
@@ -343,14 +344,9 @@ sim_check_read(sim_check_t *self, const void *bytes)
     for (uint32_t i = 0; i < variable->part_count; i++) {
         const sim_part_t *part = &variable->parts[i];
         const char *from = (const char *)bytes + (size_t)part->first * cadre_dtype_size(dtype);
-        int64_t n = sim_guess(dtype, from, part->first);
-        if (sim_differs(dtype, from, part->first, part->count, n) >= 0) {
-            sim_check_fail(self, "I4: part %u of %s as read is not n = %" PRId64, i, variable->name,
-                           n);
-        }
-        if (!was_told(self, i, n)) {
-            sim_check_fail(self, "part %u of %s as read is n = %" PRId64 ", no shard said so", i,
-                           variable->name, n);
+        if (!was_told(self, i, from, part->first, part->count)) {
+            sim_check_fail(self, "I4: part %u of %s as read begins with %g, no shard said so", i,
+                           variable->name, sim_get(dtype, from, 0));
         }
     }
     sim_check_read_ends(self);
@@ -482,15 +478,14 @@ sim_check_started(sim_check_t *self, uint64_t epoch, const cadre_closure_message
 }
 
 bool
-sim_pulled_is(const sim_pulled_t *self, int64_t n)
+sim_chunks_are(const sim_pulled_t *self, cadre_dtype_t dtype, const sim_number_t *number)
 {
-    cadre_dtype_t wire = self->variable->wire;
     const sim_part_t *part = &self->variable->parts[self->part];
     int64_t element = part->first;
     for (size_t i = 0; i < self->chunk_count; i++) {
         size_t size_bytes = cadre_chunk_size_bytes(self->chunks[i]);
-        int64_t count = (int64_t)(size_bytes / cadre_dtype_size(wire));
-        if (sim_differs(wire, cadre_chunk_data(self->chunks[i]), element, count, n) >= 0) {
+        int64_t count = (int64_t)(size_bytes / cadre_dtype_size(dtype));
+        if (sim_differs(dtype, cadre_chunk_data(self->chunks[i]), element, count, number) >= 0) {
             return false;
         }
         element += count;
@@ -499,11 +494,17 @@ sim_pulled_is(const sim_pulled_t *self, int64_t n)
 }
 
 bool
+sim_pulled_is(const sim_pulled_t *self, const sim_number_t *number)
+{
+    return sim_chunks_are(self, self->variable->wire, number);
+}
+
+bool
 sim_pulled_was(const sim_pulled_t *self, const sim_value_t *value)
 {
-    int64_t n = 0;
     if (self->variable->dim == 0) {
-        return sim_value_at(value, self->version, &n) && sim_pulled_is(self, n);
+        const sim_number_t *was = sim_value_at(value, self->version);
+        return was && sim_pulled_is(self, was);
     }
     const sim_rows_t *rows = sim_value_rows_at(value, self->version);
     return rows && self->chunk_count == 1 &&
@@ -532,18 +533,21 @@ sim_check_pulled(sim_check_t *self, uint64_t epoch, const sim_pulled_t *pulled)
 void
 sim_check_part_read(sim_check_t *self, uint64_t epoch, const sim_pulled_t *read)
 {
-    int64_t was = 0;
-    const int64_t n =
-        sim_check_chunks(self, read->variable, read->part, read->chunks, read->chunk_count);
+    const cadre_dtype_t dtype = read->variable->definition.dtype;
     for (uint32_t i = self->state_count; i > 0; i--) {
         sim_state_t *state = self->states[i - 1];
-        if (state->shard == read->variable->parts[read->part].shard && state->epoch == epoch &&
-            sim_value_at(sim_state_value(state, read->variable, read->part), read->version, &was) &&
-            was == n) {
+        if (state->shard != read->variable->parts[read->part].shard || state->epoch != epoch) {
+            continue;
+        }
+        const sim_value_t *value = sim_state_value(state, read->variable, read->part);
+        const sim_number_t *was = sim_value_at(value, read->version);
+        if (was && sim_chunks_are(read, dtype, was)) {
             return;
         }
     }
-    sim_check_fail(self, "I4: a client reads n = %" PRId64 " of %s part %u as version %" PRIu64, n,
+    sim_check_fail(self,
+                   "I4: a client reads something of %s part %u as version %" PRIu64
+                   ", its shard never had that",
                    read->variable->name, read->part, read->version);
 }
 
@@ -552,20 +556,20 @@ sim_check_kept(sim_check_t *self, uint64_t epoch, uint64_t generation, const sim
 {
     const sim_variable_t *variable = kept->variable;
     uint32_t shard = variable->parts[kept->part].shard;
-    int64_t n = 0;
     for (uint32_t i = self->state_count; i > 0; i--) {
         sim_state_t *state = self->states[i - 1];
         if (state->shard == shard && state->epoch == epoch && state->generation == generation) {
-            sim_value_t *value = sim_state_value(state, variable, kept->part);
-            if (sim_value_at(value, kept->version, &n) && sim_pulled_is(kept, n)) {
+            const sim_value_t *value = sim_state_value(state, variable, kept->part);
+            const sim_number_t *was = sim_value_at(value, kept->version);
+            if (was && sim_pulled_is(kept, was)) {
                 return;
             }
         }
     }
     sim_check_fail(self,
                    "I4: a worker keeps something of %s part %u as version %" PRIu64
-                   " of generation %" PRIu64 ", shard %u never had that (n = %" PRId64 ")",
-                   variable->name, kept->part, kept->version, generation, shard, n);
+                   " of generation %" PRIu64 ", shard %u never had that",
+                   variable->name, kept->part, kept->version, generation, shard);
 }
 
 void

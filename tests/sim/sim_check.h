@@ -131,13 +131,13 @@ typedef struct {
     uint32_t usable;      /* and those that it must */
 } sim_cut_of_t;
 
-/* The read under way: every n that a shard has told of each part since it began. */
+/* The read under way: all that a shard has told of each part since it began. */
 typedef struct {
     uint32_t variable; /* index; SIM_NEVER: none */
     uint64_t begun_event;
     uint64_t request; /* later ones are of this read */
     uint32_t *parts;
-    int64_t *told;
+    sim_number_t *told;
     sim_rows_t *rows; /* of a table */
     size_t count;
     bool is_beside; /* a client reads the variable, too: what it is told may be of a shard that is
@@ -196,6 +196,9 @@ typedef struct {
     uint64_t full_steps;      /* updates that were refused because their step held too much */
     uint64_t full_tables;     /* updates that were refused because a table had no room for rows */
     uint64_t rows_gone;       /* of tables, that updates have evicted */
+    uint64_t compensated;     /* late gradients whose values their shard still had, */
+    uint64_t uncompensated;   /* that it took as they came, */
+    uint64_t in_images;       /* and those that images were given, compensated */
     uint64_t hopeless;        /* times that shards had no checkpoint to begin with */
     uint64_t rotten;          /* files with tables that were damaged when a shard opened them */
     uint64_t went_back;       /* times that the job did */
@@ -390,12 +393,16 @@ void sim_check_rates(const sim_check_t *self, const sim_state_t *state,
 void sim_check_table_counters(sim_check_t *self, sim_state_t *state, uint64_t variable,
                               const cadre_u64s_t *counters);
 
-/* (I4) The chunks of one partition are of one version; returns its n. */
+/* (I4) The chunks of one partition are made with one n, as those of an assignment are; returns
+ * it. */
 int64_t sim_check_chunks(const sim_check_t *self, const sim_variable_t *variable, uint32_t part,
                          cadre_chunk_t *const *chunks, size_t count);
 
-/* Whether that is n * weight(i), as it travels. */
-bool sim_pulled_is(const sim_pulled_t *self, int64_t n);
+/* Whether the chunks are all of one partition, and that number, in a dtype. */
+bool sim_chunks_are(const sim_pulled_t *self, cadre_dtype_t dtype, const sim_number_t *number);
+
+/* The same as it travels. */
+bool sim_pulled_is(const sim_pulled_t *self, const sim_number_t *number);
 
 /* Whether that is what `value` was as of its version. */
 bool sim_pulled_was(const sim_pulled_t *self, const sim_value_t *value);

@@ -48,7 +48,8 @@ sim_check_restored(sim_check_t *self, const sim_state_t *begin, const sim_state_
     state->generation = begin->generation;
     state->cut = begin->cut;
     state->begun_event = *self->events;
-    state->late = 0;
+    state->compensated = 0;
+    state->uncompensated = 0;
     state->sequence = 0;
     state->checkpoint = begin->checkpoint;
     set_admission(self, state);
@@ -221,13 +222,17 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            items[2], value->version);
         }
         staleness = value->version - items[2] > staleness ? value->version - items[2] : staleness;
-        if (sim_check_variable(self, items[0])->definition.delay_compensation > 0 &&
-            items[2] < value->version) {
-            state->late++;
-        }
+        const bool is_late = value->now.is_moved && items[2] < value->version;
+        const sim_number_t *pulled = is_late ? sim_value_kept(value, items[2]) : NULL;
+        state->compensated += pulled != NULL;
+        state->uncompensated += is_late && !pulled;
+        self->compensated += pulled != NULL;
+        self->uncompensated += is_late && !pulled;
         const uint64_t gone = sim_value_gone(value);
         sim_value_push(value, sim_check_variable(self, items[0]),
-                       sim_check_pushed_keys(self, call, push->update, items), call->strength);
+                       &(sim_update_t){call->strength,
+                                       sim_check_pushed_keys(self, call, push->update, items),
+                                       pulled});
         self->row_updates += value->rows != NULL;
         self->rows_gone += sim_value_gone(value) - gone;
         value->step_version = self->in_series ? value->version : 0;
@@ -258,18 +263,24 @@ needs_rows(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
     return found;
 }
 
-/* What comes from below an open cut is in its image too. */
+/* What comes from below an open cut is in its image too; compensated for what the image is beside
+ * what was pulled of the part itself, be that late there or not. */
 static void
-apply_to_image(sim_check_t *self, sim_state_t *image, const sim_call_t *call,
+apply_to_image(sim_check_t *self, sim_state_t *state, const sim_call_t *call,
                const cadre_push_message_t *push)
 {
+    sim_state_t *image = state->image;
     image->applied++;
     sim_state_apply(image, call->index, (uint32_t)(push->update - call->id), *self->events);
     for (size_t i = 0; i < push->partitions.count; i += 3) {
         const uint64_t *part = push->partitions.items + i;
-        sim_value_push(sim_check_value(self, image, part[0], part[1]),
-                       sim_check_variable(self, part[0]),
-                       sim_check_pushed_keys(self, call, push->update, part), call->strength);
+        const sim_value_t *value = sim_check_value(self, state, part[0], part[1]);
+        const sim_number_t *pulled = sim_value_kept(value, part[2]);
+        self->in_images += pulled != NULL;
+        sim_value_push(
+            sim_check_value(self, image, part[0], part[1]), sim_check_variable(self, part[0]),
+            &(sim_update_t){call->strength, sim_check_pushed_keys(self, call, push->update, part),
+                            pulled});
     }
 }
 
@@ -352,7 +363,7 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
         return;
     }
     if (state->image && push->update < state->image->cut) {
-        apply_to_image(self, state->image, call, push);
+        apply_to_image(self, state, call, push);
     }
     if (self->in_series) {
         sim_check_series(self, state, call, push);
@@ -365,11 +376,11 @@ sim_check_push(sim_check_t *self, sim_state_t *state, const cadre_message_t *que
 
 /* --- rows --- */
 
-/* Whether the chunks hold these rows of a part, one after the other, made with n; none here is
- * larger than a chunk. */
+/* Whether the chunks hold these rows of a part, one after the other, which is that number; none
+ * here is larger than a chunk. */
 static bool
 rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
-          cadre_chunk_t *const *chunks, int64_t n)
+          cadre_chunk_t *const *chunks, const sim_number_t *number)
 {
     const cadre_dtype_t dtype = variable->definition.dtype;
     const int64_t row_elements = (int64_t)(variable->row_size_bytes / cadre_dtype_size(dtype));
@@ -381,7 +392,7 @@ rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
         }
         const char *bytes = (const char *)cadre_chunk_data(*chunks) + at;
         const int64_t first = (int64_t)cadre_part_rows_at(rows, k) * row_elements;
-        if (sim_differs(dtype, bytes, first, row_elements, n) >= 0) {
+        if (sim_differs(dtype, bytes, first, row_elements, number) >= 0) {
             return false;
         }
         at += variable->row_size_bytes;
@@ -390,28 +401,6 @@ rows_hold(const sim_variable_t *variable, const cadre_part_rows_t *rows,
 }
 
 /* --- assignments --- */
-
-/* What an assignment of k makes of n. */
-static int64_t
-assigned(cadre_assign_mode_t mode, int64_t n, int64_t k)
-{
-    switch (mode) {
-    case CADRE_ASSIGN_SET:
-        return k;
-    case CADRE_ASSIGN_ADD:
-        return n + k;
-    case CADRE_ASSIGN_SUB:
-        return n - k;
-    case CADRE_ASSIGN_MIN:
-        return k < n ? k : n;
-    case CADRE_ASSIGN_MAX:
-        return k > n ? k : n;
-    case CADRE_ASSIGN_MUL: /* the model has no products */
-    case CADRE_ASSIGN_DIV:
-        break;
-    }
-    return INT64_MIN;
-}
 
 /* The keys of one part that an assignment names, in its order, at most SIM_KEYS; their number. */
 static size_t
@@ -446,7 +435,10 @@ take(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
         sim_value_change_rows(value, &rows);
         return;
     }
-    sim_value_change(value, assigned(mode, value->n, k));
+    sim_number_t now = value->now;
+    sim_number_assign(&now, mode, k);
+    sim_value_change(value, &now);
+    value->kept_count = 0; /* what an assignment changes is no delay */
 }
 
 /* Whether any of the records lists its rows in the payload. */
@@ -584,7 +576,8 @@ take_rows(sim_check_t *self, sim_state_t *state, const cadre_message_t *question
         const uint32_t part = (uint32_t)rows.partition;
         const int64_t first = (int64_t)cadre_part_rows_at(&rows, 0) * row_elements;
         const int64_t k = sim_guess(dtype, cadre_chunk_data(*chunks), first);
-        if (!rows_hold(variable, &rows, chunks, k) ||
+        const sim_number_t given = sim_number(k);
+        if (!rows_hold(variable, &rows, chunks, &given) ||
             (int64_t)rows.count * row_elements != variable->parts[part].count) {
             sim_check_fail(self, "shard %u: rows of part %u of %s are no assignment of ours",
                            state->shard, part, variable->name);
@@ -630,7 +623,7 @@ sim_check_assign(sim_check_t *self, sim_state_t *state, const cadre_message_t *q
 
 /* --- values --- */
 
-/* What the user's read is told: n, of a table its rows. */
+/* What the user's read is told: what the part is, of a table its rows. */
 static void
 note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *question,
           const uint64_t asked[2], const sim_value_t *value)
@@ -649,7 +642,7 @@ note_told(sim_check_t *self, const sim_state_t *state, const cadre_message_t *qu
     read->rows = cadre_realloc(read->rows, read->count + 1, sizeof(*read->rows));
     read->parts[read->count] = (uint32_t)asked[1];
     read->rows[read->count] = value->rows ? *sim_value_rows(value) : (sim_rows_t){.rows = 0};
-    read->told[read->count++] = value->n;
+    read->told[read->count++] = value->now;
 }
 
 /* The rows of a table that VALUES brings. */
@@ -706,7 +699,7 @@ check_rows_sent(sim_check_t *self, sim_state_t *state, const cadre_message_t *qu
                                   .chunk_count = got[1]};
         const bool right = variable->dim > 0
                                ? keys_hold(variable, &rows, value, dtype, &sent)
-                               : rows_hold(variable, &rows, answer->chunks + chunk, value->n);
+                               : rows_hold(variable, &rows, answer->chunks + chunk, &value->now);
         if (got[0] != value->version || !right) {
             sim_check_fail(self,
                            "I4: shard %u sends other rows of part %" PRIu64 " of %s than those of "
@@ -748,7 +741,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
         const uint64_t *asked = question->pull.partitions.items + 3 * i;
         const uint64_t *got = values->partitions.items + 2 * i;
         const sim_variable_t *variable = sim_check_variable(self, asked[0]);
-        const sim_value_t *value = sim_check_value(self, state, asked[0], asked[1]);
+        sim_value_t *value = sim_check_value(self, state, asked[0], asked[1]);
         if (got[0] != value->version || (got[1] == 0 && asked[2] != value->version + 1)) {
             sim_check_fail(self, "I4: shard %u answers version %" PRIu64 " for %" PRIu64,
                            state->shard, got[0], value->version);
@@ -757,16 +750,15 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
                                    .part = (uint32_t)asked[1],
                                    .chunks = answer->chunks + chunk,
                                    .chunk_count = got[1]};
-        bool right =
-            got[1] == 0 || (to_coordinator ? sim_check_chunks(self, variable, sent.part,
-                                                              sent.chunks, got[1]) == value->n
-                                           : sim_pulled_is(&sent, value->n));
-        if (!right) {
+        const cadre_dtype_t dtype = to_coordinator ? variable->definition.dtype : variable->wire;
+        if (got[1] > 0 && !sim_chunks_are(&sent, dtype, &value->now)) {
             sim_check_fail(self, "I4: shard %u sends another value than version %" PRIu64,
                            state->shard, got[0]);
         }
         if (to_coordinator) {
             note_told(self, state, question, asked, value);
+        } else {
+            sim_value_keep(value);
         }
         chunk += got[1];
     }
@@ -774,7 +766,7 @@ sim_check_values_sent(sim_check_t *self, sim_state_t *state, const cadre_message
 
 /* Whether every number from byte `from` of the slot is what the last update left there. */
 static bool
-slot_holds(const cadre_partition_snapshot_t *held, const sim_part_t *part, int64_t last)
+slot_holds(const cadre_partition_snapshot_t *held, const sim_part_t *part, const sim_number_t *last)
 {
     int64_t element = part->first;
     for (size_t i = 0; i < held->chunk_count; i++) {
@@ -794,12 +786,19 @@ sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *vari
                const cadre_partition_snapshot_t *held)
 {
     const sim_value_t *value = sim_state_value(state, variable, part);
-    int64_t n = sim_check_chunks(self, variable, part, held->values, held->chunk_count);
-    if (n != value->n || held->version != value->version) {
+    const sim_pulled_t values = {.variable = variable,
+                                 .part = part,
+                                 .chunks = held->values,
+                                 .chunk_count = held->chunk_count};
+    if (!sim_chunks_are(&values, variable->definition.dtype, &value->now) ||
+        held->version != value->version) {
+        const void *first = cadre_chunk_data(held->values[0]);
         sim_check_fail(self,
-                       "I2: shard %u, part %u of %s holds n = %" PRId64 " as version %" PRIu64
-                       ", its updates make %" PRId64 ", %" PRIu64,
-                       state->shard, part, variable->name, n, held->version, value->n,
+                       "I2: shard %u, part %u of %s, which begins with %.9g, is version %" PRIu64
+                       "; its updates make n = %" PRId64 " (%.9g), %" PRIu64,
+                       state->shard, part, variable->name,
+                       sim_get(variable->definition.dtype, first, 0), held->version, value->now.n,
+                       (double)value->now.moved[variable->parts[part].first % SIM_WEIGHTS],
                        value->version);
     }
     if (held->steps != value->updates) {
@@ -808,7 +807,7 @@ sim_check_held(sim_check_t *self, sim_state_t *state, const sim_variable_t *vari
                        "%" PRIu64,
                        state->shard, part, variable->name, held->steps, value->updates);
     }
-    if (variable->has_slot && !slot_holds(held, &variable->parts[part], value->last)) {
+    if (variable->has_slot && !slot_holds(held, &variable->parts[part], &value->last)) {
         sim_check_fail(self,
                        "I5: shard %u, part %u of %s: the optimizer's slot is not that of update "
                        "%" PRIu64,
@@ -921,11 +920,13 @@ sim_check_counters(const sim_check_t *self, const sim_state_t *state, const uint
                        counters[CADRE_PS_COUNTER_duplicate], counters[CADRE_PS_COUNTER_refused],
                        state->applied, state->duplicate, state->refused);
     }
-    const uint64_t late =
-        counters[CADRE_PS_COUNTER_compensated] + counters[CADRE_PS_COUNTER_uncompensated];
-    if (late != state->late) {
+    if (counters[CADRE_PS_COUNTER_compensated] != state->compensated ||
+        counters[CADRE_PS_COUNTER_uncompensated] != state->uncompensated) {
         sim_check_fail(self,
-                       "I7: shard %u counts %" PRIu64 " late gradients, %" PRIu64 " came late",
-                       state->shard, late, state->late);
+                       "I7: shard %u counts %" PRIu64 " late gradients compensated, %" PRIu64
+                       " not; %" PRIu64 " were, %" PRIu64 " were not",
+                       state->shard, counters[CADRE_PS_COUNTER_compensated],
+                       counters[CADRE_PS_COUNTER_uncompensated], state->compensated,
+                       state->uncompensated);
     }
 }

@@ -103,8 +103,8 @@ apply_step_to_part(sim_check_t *self, sim_state_t *state, const cadre_u64s_t *up
         }
     }
     value->updates++;
-    value->last = sum;
-    sim_value_change(value, value->n + sum);
+    value->last = sim_number(sum);
+    sim_value_change(value, &(sim_number_t){.n = value->now.n + sum});
     value->step_version = value->version;
 }
 

@@ -173,20 +173,85 @@ sim_guess(cadre_dtype_t dtype, const void *bytes, int64_t first)
     return (int64_t)(sim_get(dtype, bytes, 0) / (double)sim_weight(first));
 }
 
-static double
-expected(cadre_dtype_t dtype, int64_t n, int64_t element)
+/* --- numbers --- */
+
+sim_number_t
+sim_number(int64_t n)
 {
-    double value = (double)(n * sim_weight(element));
+    return (sim_number_t){.n = n};
+}
+
+sim_number_t
+sim_number_first(const sim_variable_t *variable)
+{
+    return (sim_number_t){.is_moved = variable->definition.delay_compensation > 0};
+}
+
+/* Gradients are taken off with a learning rate of 1: what is added is minus the gradient. */
+sim_number_t
+sim_number_push(sim_number_t *self, const sim_variable_t *variable, int64_t strength,
+                const sim_number_t *pulled)
+{
+    const float lambda = (float)variable->definition.delay_compensation;
+    sim_number_t added = {.n = strength, .is_moved = self->is_moved};
+    self->n += strength;
+    for (int i = 0; self->is_moved && i < SIM_WEIGHTS; i++) {
+        const float gradient = (float)(-strength * sim_weight(i));
+        const float delay = pulled ? self->moved[i] - pulled->moved[i] : 0;
+        added.moved[i] = -(gradient + lambda * gradient * gradient * delay);
+        self->moved[i] += added.moved[i];
+    }
+    return added;
+}
+
+/* What an assignment of `given` makes of a value. */
+static double
+assigned(cadre_assign_mode_t mode, double value, double given)
+{
+    switch (mode) {
+    case CADRE_ASSIGN_SET:
+        return given;
+    case CADRE_ASSIGN_ADD:
+        return value + given;
+    case CADRE_ASSIGN_SUB:
+        return value - given;
+    case CADRE_ASSIGN_MIN:
+        return given < value ? given : value;
+    case CADRE_ASSIGN_MAX:
+        return given > value ? given : value;
+    case CADRE_ASSIGN_MUL:
+    case CADRE_ASSIGN_DIV:
+        break;
+    }
+    return -1;
+}
+
+void
+sim_number_assign(sim_number_t *self, cadre_assign_mode_t mode, int64_t k)
+{
+    self->n = (int64_t)assigned(mode, (double)self->n, (double)k);
+    for (int i = 0; self->is_moved && i < SIM_WEIGHTS; i++) {
+        const double given = (double)(k * sim_weight(i));
+        self->moved[i] = (float)assigned(mode, (double)self->moved[i], given);
+    }
+}
+
+static double
+expected(cadre_dtype_t dtype, const sim_number_t *number, int64_t element)
+{
+    double value = number->is_moved ? (double)number->moved[element % SIM_WEIGHTS]
+                                    : (double)(number->n * sim_weight(element));
     return dtype == CADRE_BF16 ? sim_round_to_bf16(value) : value;
 }
 
 int64_t
-sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count, int64_t n)
+sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count,
+            const sim_number_t *number)
 {
     /* The pattern repeats: compare its first round by value, the rest with that round. */
     int64_t round = count < SIM_WEIGHTS ? count : SIM_WEIGHTS;
     for (int64_t i = 0; i < round; i++) {
-        if (sim_get(dtype, bytes, i) != expected(dtype, n, first + i)) {
+        if (sim_get(dtype, bytes, i) != expected(dtype, number, first + i)) {
             return i;
         }
     }
@@ -197,7 +262,7 @@ sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count
         return -1;
     }
     for (int64_t i = round; i < count; i++) {
-        if (sim_get(dtype, bytes, i) != expected(dtype, n, first + i)) {
+        if (sim_get(dtype, bytes, i) != expected(dtype, number, first + i)) {
             return i;
         }
     }

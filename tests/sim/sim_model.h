@@ -9,6 +9,10 @@
  * that what a version holds depends on the order of updates, and one that is lost is not made good
  * by another that is applied twice. A variable may travel as bf16: its updates are exact there, and
  * what a worker pulls is n * weight(i) rounded.
+ *
+ * Where late gradients are compensated there is no such n: g + lambda g^2 (w - u) depends on the
+ * weight. Of such a variable there is one float for each weight, computed by that formula in the
+ * order of the updates: they must be the same to the last bit.
  */
 #ifndef CADRE_TESTS_SIM_SIM_MODEL_H
 #define CADRE_TESTS_SIM_SIM_MODEL_H
@@ -29,6 +33,13 @@ enum {
     SIM_ROW_WIDE = 1024, /* those of a wide one, of which a page has few */
 };
 
+/* What the elements of a part are: n * weight(i), or where delays are compensated moved[of i]. */
+typedef struct {
+    int64_t n;
+    bool is_moved;
+    float moved[SIM_WEIGHTS];
+} sim_number_t;
+
 /* What the user program makes of it, in every life of the coordinator the same. */
 typedef struct {
     cadre_dtype_t dtype;
@@ -36,10 +47,8 @@ typedef struct {
     int rank;
     int64_t shape[2];
     const char *optimizer;
-    int partitions; /* asked for; 0: as the coordinator likes */
-    /* Lambda: so small that it changes no bit of a gradient, or 0. What is kept and counted for it
-     * is what is tried. */
-    double delay_compensation;
+    int partitions;                 /* asked for; 0: as the coordinator likes */
+    double delay_compensation;      /* lambda; 0: none */
     bool too_large;                 /* for a shard that is short of memory: nothing uses it */
     bool is_table;                  /* of rows of shape[0] numbers by key (sim_table.h) */
     const char *initializer;        /* of a table; NULL: zeros */
@@ -105,10 +114,24 @@ double sim_round_to_bf16(double value);
 void sim_put(cadre_dtype_t dtype, void *bytes, int64_t at, int64_t value);
 double sim_get(cadre_dtype_t dtype, const void *bytes, int64_t at);
 
-/* Compares `count` elements from element `first` on with n * weight(i), rounded to the dtype; the
- * first that differs, or -1. */
+/* n * weight(i). */
+sim_number_t sim_number(int64_t n);
+
+/* What a variable begins with. */
+sim_number_t sim_number_first(const sim_variable_t *variable);
+
+/* An update of strength `strength`, in place; `pulled`, unless it is NULL, are the values that its
+ * gradient was computed from, for whose age it is compensated. Returns what was added. */
+sim_number_t sim_number_push(sim_number_t *self, const sim_variable_t *variable, int64_t strength,
+                             const sim_number_t *pulled);
+
+/* What an assignment of k makes of it; the model has no products. */
+void sim_number_assign(sim_number_t *self, cadre_assign_mode_t mode, int64_t k);
+
+/* Compares `count` elements from element `first` on with what they must be, rounded to the dtype;
+ * the first that differs, or -1. */
 int64_t sim_differs(cadre_dtype_t dtype, const void *bytes, int64_t first, int64_t count,
-                    int64_t n);
+                    const sim_number_t *number);
 
 /* Whether the first element is a finite number; makes it one that is not. */
 bool sim_is_finite(cadre_dtype_t dtype, const void *bytes);

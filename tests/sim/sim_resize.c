@@ -82,13 +82,14 @@ deal_variable(const sim_check_t *check, sim_state_t *file, uint32_t at, sim_stat
         }
         const sim_value_t *from = value_of(files, before, at, part);
         if (from) {
-            int64_t *history = value->history;
+            sim_number_t *history = value->history;
             const size_t capacity = value->capacity;
             *value = *from;
             value->history = history;
             value->capacity = capacity;
             value->first = value->version;
-            value->history[0] = value->n;
+            value->history[0] = value->now;
+            value->kept_count = 0;
         }
     }
 }

@@ -40,18 +40,21 @@ typedef struct {
     uint64_t won;      /* and those of them that ended their closure */
     uint64_t refused;  /* operations of the user, by a shard */
     uint64_t errors;
-    uint64_t unserved;    /* closures that failed because no worker could run them */
-    uint64_t full_steps;  /* updates that their step had no room for */
-    uint64_t full_tables; /* updates that a table had no room for */
-    uint64_t rows_gone;   /* of tables, evicted by updates */
-    uint64_t hopeless;    /* times that the job ended since no checkpoint could be read */
-    uint64_t rotten;      /* files of tables that were damaged when they were needed */
-    uint64_t resized;     /* times that the job was resumed with another number of ps */
-    uint64_t went_back;   /* times that the job went back to a checkpoint */
-    uint64_t row_updates; /* parts of tables that updates or steps changed, */
-    uint64_t row_steps;   /* of them by steps */
-    uint64_t chained;     /* those in committed files that left pages to a base */
-    bool is_fatal;        /* the job ended because a shard refused to end a step */
+    uint64_t unserved;      /* closures that failed because no worker could run them */
+    uint64_t full_steps;    /* updates that their step had no room for */
+    uint64_t full_tables;   /* updates that a table had no room for */
+    uint64_t rows_gone;     /* of tables, evicted by updates */
+    uint64_t compensated;   /* late gradients, in parts; */
+    uint64_t uncompensated; /* those whose values were kept no more; */
+    uint64_t in_images;     /* and in images */
+    uint64_t hopeless;      /* times that the job ended since no checkpoint could be read */
+    uint64_t rotten;        /* files of tables that were damaged when they were needed */
+    uint64_t resized;       /* times that the job was resumed with another number of ps */
+    uint64_t went_back;     /* times that the job went back to a checkpoint */
+    uint64_t row_updates;   /* parts of tables that updates or steps changed, */
+    uint64_t row_steps;     /* of them by steps */
+    uint64_t chained;       /* those in committed files that left pages to a base */
+    bool is_fatal;          /* the job ended because a shard refused to end a step */
 } sim_summary_t;
 
 /* Runs the job of a seed to its end; a broken invariant ends the process. */

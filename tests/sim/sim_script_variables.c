@@ -15,6 +15,10 @@
 #include "tests/sim/sim_script.h"
 #include "tests/sim/sim_swarm.h"
 
+/* With the largest gradient, SIM_STRENGTHS * SIM_WEIGHTS, a late update goes 0.9 of the way back to
+ * what was pulled; beyond 1 values would swing further with each. */
+static const double LAMBDA = 0.004;
+
 static cadre_core_t *
 core_of(const sim_script_t *self)
 {
@@ -46,7 +50,7 @@ define(sim_script_t *self, bool is_big)
     }
     definition.optimizer = optimizers[optimizer];
     if (optimizer > 0 && sim_swarm_has(self->check->seed, "delay compensation", 2)) {
-        definition.delay_compensation = 1e-30;
+        definition.delay_compensation = LAMBDA;
     }
     if (definition.rank > 0) {
         int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;

@@ -75,12 +75,13 @@ begin_history(sim_value_t *self, const sim_rows_t *rows)
     self->first = self->version;
     self->history = NULL;
     self->rows = NULL;
+    self->kept_count = 0;
     if (rows) {
         self->rows = cadre_calloc(self->capacity, sizeof(*self->rows));
         self->rows[0] = *rows;
     } else {
         self->history = cadre_calloc(self->capacity, sizeof(*self->history));
-        self->history[0] = self->n;
+        self->history[0] = self->now;
     }
 }
 
@@ -95,6 +96,7 @@ sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part
         sim_rows_t rows = is_table ? sim_rows_first(variable) : (sim_rows_t){.rows = 0};
         rows.admit_after = self->admit_after[at];
         for (uint32_t i = 0; i < variable->part_count; i++) {
+            self->values[at][i].now = sim_number_first(variable);
             begin_history(&self->values[at][i], is_table ? &rows : NULL);
         }
     }
@@ -102,16 +104,16 @@ sim_state_value(sim_state_t *self, const sim_variable_t *variable, uint32_t part
 }
 
 void
-sim_value_change(sim_value_t *self, int64_t n)
+sim_value_change(sim_value_t *self, const sim_number_t *number)
 {
-    self->n = n;
+    self->now = *number;
     self->version++;
     size_t at = self->version - self->first;
     if (at == self->capacity) {
         self->capacity *= 2;
         self->history = cadre_realloc(self->history, self->capacity, sizeof(*self->history));
     }
-    self->history[at] = n;
+    self->history[at] = self->now;
 }
 
 void
@@ -147,29 +149,51 @@ sim_value_gone(const sim_value_t *self)
 }
 
 void
-sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys, int64_t strength)
+sim_value_push(sim_value_t *self, const sim_variable_t *variable, const sim_update_t *update)
 {
     self->updates++;
-    self->last = strength;
     if (!self->rows) {
-        sim_value_change(self, self->n + strength);
+        sim_number_t now = self->now;
+        self->last = sim_number_push(&now, variable, update->strength, update->pulled);
+        sim_value_change(self, &now);
         return;
     }
     sim_rows_t rows = *sim_value_rows(self);
     sim_row_sum_t sum = {.keys = 0};
-    sim_row_sum_add(&sum, variable, keys, strength, 1);
+    sim_row_sum_add(&sum, variable, update->keys, update->strength, 1);
     sim_rows_push(&rows, variable, &sum);
     sim_value_change_rows(self, &rows);
 }
 
-bool
-sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n)
+const sim_number_t *
+sim_value_at(const sim_value_t *self, uint64_t version)
 {
-    if (version < self->first || version > self->version) {
-        return false;
+    bool is_known = version >= self->first && version <= self->version;
+    return is_known ? &self->history[version - self->first] : NULL;
+}
+
+void
+sim_value_keep(sim_value_t *self)
+{
+    if (!self->now.is_moved ||
+        (self->kept_count > 0 && self->kept[self->kept_count - 1] == self->version)) {
+        return;
     }
-    *n = self->history[version - self->first];
-    return true;
+    if (self->kept_count == CADRE_PULLED_VERSIONS_MAX) {
+        self->kept_count--;
+        memmove(self->kept, self->kept + 1, self->kept_count * sizeof(*self->kept));
+    }
+    self->kept[self->kept_count++] = self->version;
+}
+
+const sim_number_t *
+sim_value_kept(const sim_value_t *self, uint64_t version)
+{
+    bool is_kept = false;
+    for (size_t i = 0; i < self->kept_count; i++) {
+        is_kept = is_kept || self->kept[i] == version;
+    }
+    return is_kept ? sim_value_at(self, version) : NULL;
 }
 
 sim_state_t *

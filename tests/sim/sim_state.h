@@ -14,21 +14,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/limits.h"
 #include "tests/sim/sim_table.h"
 
 enum { SIM_STEPS_MAX = 3 };
 
 /* One part of a variable. */
 typedef struct {
-    int64_t n;
-    int64_t last; /* strength of the last update; 0 before the first */
+    sim_number_t now;
+    sim_number_t last; /* what the last update added; 0 before the first */
     uint64_t updates;
     uint64_t version;      /* updates and assignments */
     uint64_t step_version; /* that the last synchronous step made; 0: none has */
     uint64_t first;        /* version that history begins with */
-    int64_t *history;      /* n at each version from `first` on; of a table NULL, and */
+    sim_number_t *history; /* what it was at each version from `first` on; of a table NULL, and */
     sim_rows_t *rows;      /* its rows then */
     size_t capacity;
+    uint64_t kept[CADRE_PULLED_VERSIONS_MAX]; /* where delays are compensated: versions that the
+                                                 shard has kept for it, ascending */
+    size_t kept_count;
 } sim_value_t;
 
 /* An assignment that a part has taken. */
@@ -60,7 +64,10 @@ typedef struct sim_state {
     uint64_t applied;
     uint64_t duplicate;
     uint64_t refused;
-    uint64_t late;     /* gradients of variables with delay compensation, since the restore */
+    /* Gradients of variables with delay compensation that were late, since the restore: those
+     * whose values the shard still had, and those that it took as they came. */
+    uint64_t compensated;
+    uint64_t uncompensated;
     uint64_t sequence; /* of the last assignment since the restore */
     uint64_t *stamps;  /* [SIM_STEPS_MAX * call + step]; 0: not applied */
     uint32_t call_capacity;
@@ -100,8 +107,8 @@ sim_value_t *sim_state_value(sim_state_t *self, const sim_variable_t *variable, 
 /* Forgets a variable: it begins at its initial values. */
 void sim_state_forget(sim_state_t *self, uint32_t variable);
 
-/* A change: n becomes this, in a new version; of a table its rows do. */
-void sim_value_change(sim_value_t *self, int64_t n);
+/* A change: the part is this, in a new version; of a table its rows do. */
+void sim_value_change(sim_value_t *self, const sim_number_t *number);
 void sim_value_change_rows(sim_value_t *self, const sim_rows_t *rows);
 
 /* The rows of a table now; at a version, NULL when it had none. */
@@ -111,11 +118,22 @@ const sim_rows_t *sim_value_rows_at(const sim_value_t *self, uint64_t version);
 /* How many rows of a table have gone. */
 uint64_t sim_value_gone(const sim_value_t *self);
 
-/* An update of strength `strength`, of a table to these keys. */
-void sim_value_push(sim_value_t *self, const sim_variable_t *variable, uint64_t keys,
-                    int64_t strength);
+/* What an update is. */
+typedef struct {
+    int64_t strength;
+    uint64_t keys;              /* of a table: to which */
+    const sim_number_t *pulled; /* what it is compensated for (sim_number_push); NULL: nothing */
+} sim_update_t;
 
-/* What the part's n was at this version; false when it had none. */
-bool sim_value_at(const sim_value_t *self, uint64_t version, int64_t *n);
+void sim_value_push(sim_value_t *self, const sim_variable_t *variable, const sim_update_t *update);
+
+/* What the part was at this version; NULL when it had none. */
+const sim_number_t *sim_value_at(const sim_value_t *self, uint64_t version);
+
+/* The shard has answered a worker's pull: where delays are compensated it keeps this version, for
+ * which the oldest goes when there are too many. Returns what a version that is kept was; NULL
+ * where it is not. An assignment lets all go. */
+void sim_value_keep(sim_value_t *self);
+const sim_number_t *sim_value_kept(const sim_value_t *self, uint64_t version);
 
 #endif

@@ -159,6 +159,9 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->row_steps += summary->row_steps;
     total->chained += summary->chained;
     total->rows_gone += summary->rows_gone;
+    total->compensated += summary->compensated;
+    total->uncompensated += summary->uncompensated;
+    total->in_images += summary->in_images;
     total->resized += summary->resized;
     total->hopeless += summary->hopeless;
     total->rotten += summary->rotten;
@@ -193,14 +196,16 @@ run_range(const options_t *options)
            " updates of parts of tables (%" PRIu64 " by steps), %" PRIu64
            " of their files with a base, %" PRIu64 " found damaged (%" PRIu64
            " times nothing was whole), %" PRIu64 " of their rows evicted (%" PRIu64
-           " updates found no room), %" PRIu64 " times that the job went back, %" PRIu64
+           " updates found no room), %" PRIu64 " late gradients compensated and %" PRIu64
+           " not, %" PRIu64 " in images, %" PRIu64 " times that the job went back, %" PRIu64
            " resumed with other ps, %" PRIu64 " deaths of the coordinator: all invariants held\n",
            options->last - options->first + 1, name_of(options), total.events, total.closures,
            total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed, total.taken,
            total.found, total.committed, total.given_up, total.refused, total.unserved,
            total.backups, total.won, total.full_steps, total.row_updates, total.row_steps,
            total.chained, total.rotten, total.hopeless, total.rows_gone, total.full_tables,
-           total.went_back, total.resized, total.lives);
+           total.compensated, total.uncompensated, total.in_images, total.went_back, total.resized,
+           total.lives);
     return few == 0;
 }
 
