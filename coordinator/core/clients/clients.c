@@ -157,7 +157,12 @@ tell_unknown(cadre_clients_t *self, const cadre_task_t *from)
     cadre_effects_send(self->links.effects, from, &answer);
 }
 
-/* Takes an ATTACH with epoch 0: of a client that begins, or has not had its answer. */
+/* Takes an ATTACH with epoch 0: of a client that begins, or has not had its answer. It says so
+ * several times, and one that is read after the client was lost attaches it again. That is
+ * harmless: a client asks for nothing before it has an answer, from when on it names the session,
+ * and what it says comes in order, over a second connection only once the first is read to its end
+ * (no ROUTER_HANDOVER). So of what was forgotten nothing can come again and count twice. Of a
+ * client that has gone for good the record stays for a lease. */
 static void
 begin(cadre_clients_t *self, const cadre_task_t *from, const cadre_message_t *message)
 {
