@@ -250,6 +250,9 @@ field_signal(field_t *self, field_role_t role, int index, int number)
             field_fail(self, "%s %d had ended by itself (%x)", names[role], index, (unsigned)end);
         }
         forget_state(self, role);
+    } else if (number == SIGSTOP) {
+        require(process_wait_stopped(self->pids[role][index], FIELD_WAIT_MS),
+                "a process to stand still");
     }
 }
 

@@ -75,7 +75,8 @@ int field_count(const field_t *self, field_role_t role);
 /* Starts a process that does not run. The job resumes from its checkpoints, if it has any. */
 void field_start(field_t *self, field_role_t role, int index);
 
-/* Sends a signal. After SIGKILL the process is gone when the call returns. */
+/* Sends a signal. After SIGKILL the process is gone when the call returns, after SIGSTOP it stands
+ * still. */
 void field_signal(field_t *self, field_role_t role, int index, int number);
 
 /* One round of what a supervisor does: a process that ended by itself ends the test, unless it

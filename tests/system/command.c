@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "tests/system/process.h"
 
-enum { ARGUMENTS_MAX = 32 };
+enum { ARGUMENTS_MAX = 32, STOP_MS = 120000 /* for a stop, on a busy machine */ };
 
 void
 command_open(command_t *self)
@@ -185,6 +185,7 @@ command_signal_task(const command_t *self, const char *role, int index, int numb
 {
     pid_t pid = command_task(self, role, index);
     require(pid > 0 && kill(pid, number) == 0, "a task that runs");
+    require(number != SIGSTOP || process_wait_stopped(pid, STOP_MS), "a task to stand still");
     return pid;
 }
 

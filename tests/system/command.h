@@ -62,7 +62,8 @@ double json_number_at(const json_t *object, const char *path);
 /* The process of a task of the run under way; 0 when it does not run. */
 pid_t command_task(const command_t *self, const char *role, int index);
 
-/* Sends a signal to a task of the run under way, which must run; its process. */
+/* Sends a signal to a task of the run under way, which must run; its process. After SIGSTOP the
+ * task stands still when the call returns. */
 pid_t command_signal_task(const command_t *self, const char *role, int index, int number);
 
 /* Waits until the run has committed a checkpoint, or has ended. */

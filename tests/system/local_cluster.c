@@ -139,18 +139,6 @@ local_cluster_start(local_cluster_t *self, local_role_t role, int index)
     self->tasks[role][index] = process_start(&(process_t){.arguments = arguments, .output = log});
 }
 
-/* Waits until every thread of the process stands: kill() returns before, and what runs meanwhile on
- * another core may still answer. */
-static void
-await_stopped(pid_t pid)
-{
-    deadline_t deadline = deadline_in(LOCAL_WAIT_MS);
-    for (siginfo_t about = {.si_pid = 0}; about.si_pid != pid;) {
-        require(waitid(P_PID, (id_t)pid, &about, WSTOPPED | WNOWAIT | WNOHANG) == 0, "a child");
-        require(about.si_pid == pid || again(deadline), "a task to stand still");
-    }
-}
-
 void
 local_cluster_signal(local_cluster_t *self, local_role_t role, int index, int number)
 {
@@ -159,7 +147,8 @@ local_cluster_signal(local_cluster_t *self, local_role_t role, int index, int nu
     if (number == SIGKILL) {
         local_cluster_reap(self, role, index);
     } else if (number == SIGSTOP) {
-        await_stopped(self->tasks[role][index]);
+        require(process_wait_stopped(self->tasks[role][index], LOCAL_WAIT_MS),
+                "a task to stand still");
     }
 }
 

@@ -1,5 +1,6 @@
 #include "tests/system/process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -153,6 +154,44 @@ process_output(const char *const *arguments, const char *const *environment, int
     }
     require(has_ended, arguments[0]);
     return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
+}
+
+/* Whether a thread of the process is in none of the states stopped, traced, dead. */
+static bool
+runs(pid_t pid, const char *thread)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("/proc/%d/task/%s/stat", (int)pid, thread);
+    cadre_auto(cadre_free) char *text = file_text(path);
+    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
+    return rest && !strchr("TtZX", rest[2]);
+}
+
+/* Whether any thread of the process does; a child of somebody else's cannot be asked by waitid. */
+static bool
+any_runs(pid_t pid)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("/proc/%d/task", (int)pid);
+    DIR *directory = opendir(path);
+    bool found = false;
+    for (const struct dirent *entry; directory && !found && (entry = readdir(directory));) {
+        found = entry->d_name[0] != '.' && runs(pid, entry->d_name);
+    }
+    if (directory) {
+        closedir(directory);
+    }
+    return found;
+}
+
+bool
+process_wait_stopped(pid_t pid, int64_t timeout_ms)
+{
+    deadline_t deadline = deadline_in(timeout_ms);
+    while (any_runs(pid)) {
+        if (!again(deadline)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 int64_t

@@ -25,6 +25,11 @@ pid_t process_start(const process_t *process);
 /* Waits for the end: true with what waitpid said, false when the deadline passed. */
 bool process_wait(pid_t pid, int64_t timeout_ms, int *wait_status);
 
+/* Waits until a process that was sent SIGSTOP stands still: kill() returns before every thread
+ * does, and what runs meanwhile on another core may still answer. One that has ended stands still,
+ * too. False when the deadline passed. */
+bool process_wait_stopped(pid_t pid, int64_t timeout_ms);
+
 /* Starts the program, waits for its end and gives its exit status (-1: a signal's) and the
  * beginning of what it wrote to stdout and stderr. Ends the test when the deadline passes. */
 int process_output(const char *const *arguments, const char *const *environment, int64_t timeout_ms,
