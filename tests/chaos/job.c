@@ -13,24 +13,17 @@
 #include <cadre/table.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
-#include "common/system/clock.h"
-#include "tests/chaos/board.h"
+#include "tests/chaos/reporter.h"
 #include "tests/system/scratch.h"
 
 enum {
-    QUEUE = 64,                /* small, so that what was scheduled soon ends */
     CALL_MS = 60000,           /* for a call that must succeed, through faults and replays */
     JOIN_MS = 90000,           /* the same for everything at the end */
     SCHEDULE_MS = 50,          /* looks at `finish` in between */
-    STATUS_ROUNDS = 10,        /* between two writes of the state as JSON */
     UPDATES_MAX = 1 << 23,     /* f32 counts exactly up to twice that */
     MIX = 1000,                /* of so many calls: */
     MIX_TICKS = 100,           /* "ticks" */
@@ -54,97 +47,12 @@ typedef struct {
     cadre_random_t random;
 } job_t;
 
-/* --- failing --- */
-
-static _Noreturn void fail(job_t *self, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void
-fail(job_t *self, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(self->board->text, sizeof(self->board->text), format, arguments);
-    va_end(arguments);
-    fprintf(stderr, "E job_failed %s\n", self->board->text);
-    atomic_store(&self->board->state, BOARD_FAILED);
-    _exit(1);
-}
-
-static void
-must(job_t *self, int status, const char *what)
-{
-    if (status < 0) {
-        fail(self, "%s: %s: %s", what, cadre_status_name(status), cadre_error_text());
-    }
-}
-
-static void
-write_log(void *context, char level, const char *event, const char *pairs)
-{
-    (void)context;
-    char time[CADRE_CLOCK_TEXT_SIZE];
-    fprintf(stderr, "%s %c %s %s\n", cadre_clock_local_text(time), level, event, pairs);
-}
-
-/* --- the board --- */
-
-static void
-write_status(const job_t *self)
-{
-    cadre_auto(cadre_free) char *text = NULL;
-    cadre_auto(cadre_free) char *part = cadre_asprintf("%s.part", self->board->status);
-    if (cadre_coordinator_status_json(self->coordinator, &text) == 0) {
-        FILE *file = fopen(part, "we");
-        if (file) {
-            fprintf(file, "%s\n", text);
-            fclose(file);
-            rename(part, self->board->status);
-        }
-    }
-}
-
-static void
-show(const job_t *self)
-{
-    board_t *board = self->board;
-    cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
-    atomic_store(&board->scheduled, totals.scheduled);
-    atomic_store(&board->finished, totals.finished);
-    atomic_store(&board->attempts, totals.attempts);
-    atomic_store(&board->workers, (uint64_t)totals.workers);
-    atomic_store(&board->workers_lost, totals.workers_lost);
-    atomic_store(&board->ps_there, (uint64_t)totals.ps);
-    atomic_store(&board->ps_lost, totals.ps_lost);
-    atomic_store(&board->checkpoints_done, totals.checkpoints);
-    atomic_store(&board->checkpoints_failed, totals.checkpoints_failed);
-    atomic_store(&board->retentions_failed, totals.retentions_failed);
-    atomic_store(&board->deadlines_missed, totals.deadlines_missed);
-    if (atomic_fetch_add(&board->beats, 1) % STATUS_ROUNDS == 0) {
-        write_status(self);
-    }
-}
-
 /* --- starting --- */
 
 static void
-open_coordinator(job_t *self)
+must(const job_t *self, int status, const char *what)
 {
-    const board_t *board = self->board;
-    cadre_coordinator_options_t options = cadre_coordinator_options();
-    options.address = board->address;
-    options.ps_count = board->ps;
-    options.seed = board->seed;
-    options.queue_capacity = QUEUE;
-    options.lease_ms = board->lease_ms;
-    options.ps_timeout_ms = board->ps_timeout_ms;
-    options.recovery = (cadre_recovery_t)board->recovery;
-    options.checkpoint_dir = board->checkpoints[0] ? board->checkpoints : NULL;
-    options.checkpoint_every_ms = board->checkpoint_every_ms;
-    options.closure_deadline_ms = board->deadline_ms;
-    options.resume = board->resume ? CADRE_RESUME_AUTO : CADRE_RESUME_NEVER;
-    options.log = write_log;
-    must(self, cadre_coordinator_open(&options, &self->coordinator), "open");
+    reporter_must(self->board, status, what);
 }
 
 static cadre_variable_t *
@@ -176,8 +84,8 @@ expect(job_t *self, cadre_variable_t *variable, double wanted, const char *when)
     for (int64_t i = 0; i < cadre_tensor_count(&value); i++) {
         double found = element(&value, i);
         if (found < wanted || found > wanted) {
-            fail(self, "%s: element %" PRId64 " of %s is %.0f, not %.0f", when, i,
-                 cadre_variable_name(variable), found, wanted);
+            reporter_fail(self->board, "%s: element %" PRId64 " of %s is %.0f, not %.0f", when, i,
+                          cadre_variable_name(variable), found, wanted);
         }
     }
     cadre_tensor_fini(&value);
@@ -210,8 +118,8 @@ sum_rows(job_t *self, uint64_t first, size_t count, double range[2])
         const float *row = (const float *)rows.data + i * TABLE_DIM;
         for (int k = 1; k < TABLE_DIM; k++) {
             if (row[k] < row[0] || row[k] > row[0]) {
-                fail(self, "row %" PRIu64 " is a mixture of %.0f and %.0f", keys[i], (double)row[0],
-                     (double)row[k]);
+                reporter_fail(self->board, "row %" PRIu64 " is a mixture of %.0f and %.0f", keys[i],
+                              (double)row[0], (double)row[k]);
             }
         }
         range[0] = i == 0 || (double)row[0] > range[0] ? (double)row[0] : range[0];
@@ -232,12 +140,13 @@ expect_rows(job_t *self, double wanted, const char *when)
     }
     sum_rows(self, 0, TABLE_FIXED, range);
     if (range[0] > wanted || range[1] < wanted) {
-        fail(self, "%s: rows that all updates name are %.0f to %.0f, not %.0f", when, range[1],
-             range[0], wanted);
+        reporter_fail(self->board, "%s: rows that all updates name are %.0f to %.0f, not %.0f",
+                      when, range[1], range[0], wanted);
     }
     const double sum = sum_rows(self, TABLE_FIRST, TABLE_SPREAD, range);
     if (sum < wanted || sum > wanted) {
-        fail(self, "%s: the other rows have %.0f updates, not %.0f", when, sum, wanted);
+        reporter_fail(self->board, "%s: the other rows have %.0f updates, not %.0f", when, sum,
+                      wanted);
     }
 }
 
@@ -279,7 +188,8 @@ start(job_t *self)
     remove(board->status); /* of the job before */
     uint64_t starts = atomic_fetch_add(&board->starts, 1);
     cadre_random_init(&self->random, board->seed, SEED_STREAM_STEP + starts);
-    open_coordinator(self);
+    const cadre_coordinator_options_t options = reporter_options(board);
+    must(self, cadre_coordinator_open(&options, &self->coordinator), "open");
     must(self, cadre_coordinator_wait_ready(self->coordinator, 0, CALL_MS), "wait");
     self->alpha = create(self, "alpha", CADRE_F32, board->alpha_rows, ALPHA_PARTS);
     self->beta = create(self, "beta", CADRE_I64, BETA_ROWS, 2);
@@ -373,8 +283,8 @@ check_shards(job_t *self)
         cadre_shard_totals_t totals;
         must(self, cadre_shard_totals(self->coordinator, shard, &totals, CALL_MS), "count");
         if (totals.applied != self->updates) {
-            fail(self, "shard %d counts %" PRIu64 " updates applied, not %" PRIu64, shard,
-                 totals.applied, self->updates);
+            reporter_fail(self->board, "shard %d counts %" PRIu64 " updates applied, not %" PRIu64,
+                          shard, totals.applied, self->updates);
         }
         atomic_fetch_add(&board->duplicate, totals.duplicate);
         atomic_fetch_add(&board->refused, totals.refused);
@@ -388,7 +298,7 @@ join(job_t *self)
     deadline_t deadline = deadline_in(JOIN_MS);
     do {
         status = cadre_coordinator_join(self->coordinator, SCHEDULE_MS);
-        show(self);
+        reporter_show(self->board, self->coordinator);
     } while (status == CADRE_ETIMEOUT && again(deadline));
     must(self, status, "join");
 }
@@ -401,8 +311,9 @@ check_totals(job_t *self)
     check_shards(self);
     cadre_totals_t totals = cadre_coordinator_totals(self->coordinator);
     if (totals.finished != totals.scheduled || totals.failed != 0) {
-        fail(self, "%" PRIu64 " closures scheduled, %" PRIu64 " finished, %" PRIu64 " failed",
-             totals.scheduled, totals.finished, totals.failed);
+        reporter_fail(self->board,
+                      "%" PRIu64 " closures scheduled, %" PRIu64 " finished, %" PRIu64 " failed",
+                      totals.scheduled, totals.finished, totals.failed);
     }
 }
 
@@ -413,16 +324,16 @@ run(job_t *self)
     board_t *board = self->board;
     deadline_t never = deadline_in(INT32_MAX);
     while (board->nothing && !atomic_load(&board->load) && again(never)) {
-        show(self);
+        reporter_show(self->board, self->coordinator);
     }
     require(pthread_create(&load, NULL, run_load, self) == 0, "a thread");
     while (!atomic_load(&board->finish) && again(never)) {
-        show(self);
+        reporter_show(self->board, self->coordinator);
     }
     pthread_join(load, NULL);
     join(self);
     check_totals(self);
-    show(self);
+    reporter_show(self->board, self->coordinator);
 }
 
 int

@@ -2,14 +2,14 @@
  * kill -9 of workers, ps, the coordinator and all of them at once, under load; of anybody in a job
  * with a table. The job's totals must be exact in the end; it alone knows them (job.c).
  */
+#include "tests/chaos/kills.h"
+
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
 #include "common/base/memory.h"
 #include "common/system/clock.h"
-#include "tests/chaos/chaos.h"
-#include "tests/chaos/field.h"
 
 enum {
     PS = 2,
@@ -33,17 +33,6 @@ options_of(const chaos_run_t *run, bool checkpoints)
                                           .checkpoint_every_ms = checkpoints ? CHECKPOINT_MS : 0}};
 }
 
-/* Between two faults: sometimes a random moment, so that a fault hits what the one before has set
- * going, and sometimes as long as it takes for work to get done. */
-static void
-pause_between(chaos_run_t *run, field_t *field)
-{
-    if (chaos_draw(run, 2)) {
-        field_await_progress(field, CLOSURES);
-    }
-    field_spend(field, chaos_draw(run, PAUSE_MS));
-}
-
 static bool
 has_checkpoint(field_t *field, void *context)
 {
@@ -51,7 +40,6 @@ has_checkpoint(field_t *field, void *context)
     return field->board->state == BOARD_RUNNING && field->board->checkpoints_done > *checkpoints;
 }
 
-/* The same where the job is started again: mostly it gets to another checkpoint first. */
 static void
 pause_between_jobs(chaos_run_t *run, field_t *field)
 {
@@ -63,9 +51,21 @@ pause_between_jobs(chaos_run_t *run, field_t *field)
     field_spend(field, chaos_draw(run, PAUSE_LONG_MS));
 }
 
-/* A killed task is started again at once, or a little later. */
-static void
-kill_one(chaos_run_t *run, field_t *field, field_role_t role)
+void
+kills_pause(chaos_run_t *run, field_t *field, field_role_t role)
+{
+    if (role == FIELD_JOB) {
+        pause_between_jobs(run, field);
+        return;
+    }
+    if (chaos_draw(run, 2)) {
+        field_await_progress(field, CLOSURES);
+    }
+    field_spend(field, chaos_draw(run, PAUSE_MS));
+}
+
+void
+kills_one(chaos_run_t *run, field_t *field, field_role_t role)
 {
     int index = chaos_draw(run, field_count(field, role));
     field_signal(field, role, index, SIGKILL);
@@ -106,8 +106,8 @@ chaos_worker_kill(chaos_run_t *run)
     field_options_t options = options_of(run, false);
     field_open(&field, &options);
     for (int i = 0; i < run->count; i++) {
-        kill_one(run, &field, FIELD_WORKER);
-        pause_between(run, &field);
+        kills_one(run, &field, FIELD_WORKER);
+        kills_pause(run, &field, FIELD_WORKER);
     }
     finish(run, &field, began_ms);
 }
@@ -120,8 +120,8 @@ chaos_ps_kill(chaos_run_t *run)
     field_options_t options = options_of(run, true);
     field_open(&field, &options);
     for (int i = 0; i < run->count; i++) {
-        kill_one(run, &field, FIELD_PS);
-        pause_between(run, &field);
+        kills_one(run, &field, FIELD_PS);
+        kills_pause(run, &field, FIELD_PS);
     }
     if (field.board->starts != 1) {
         field_fail(&field, "the job was started %" PRIu64 " times", field.board->starts);
@@ -137,8 +137,8 @@ chaos_coordinator_kill(chaos_run_t *run)
     field_options_t options = options_of(run, true);
     field_open(&field, &options);
     for (int i = 0; i < run->count; i++) {
-        kill_one(run, &field, FIELD_JOB);
-        pause_between_jobs(run, &field);
+        kills_one(run, &field, FIELD_JOB);
+        kills_pause(run, &field, FIELD_JOB);
     }
     finish(run, &field, began_ms);
 }
@@ -190,12 +190,8 @@ chaos_table_kill(chaos_run_t *run)
     field_open(&field, &options);
     for (int i = 0; i < run->count; i++) {
         const field_role_t role = roles[chaos_draw(run, (int)CADRE_COUNT_OF(roles))];
-        kill_one(run, &field, role);
-        if (role == FIELD_JOB) {
-            pause_between_jobs(run, &field);
-        } else {
-            pause_between(run, &field);
-        }
+        kills_one(run, &field, role);
+        kills_pause(run, &field, role);
     }
     finish(run, &field, began_ms);
 }
