@@ -1,9 +1,9 @@
 /*
  * board - what a chaos test and the job under test tell each other: one page of shared memory.
  *
- * The job is a process of its own (job.c), so that it can be killed like any other. The test writes
- * the settings before it starts the job and then only `finish`; the job writes the rest. A job that
- * is started again takes over the same board.
+ * The job is a process of its own (job.c, sync_job.c), so that it can be killed like any other. The
+ * test writes the settings before it starts the job and then only `finish`; the job writes the
+ * rest. A job that is started again takes over the same board.
  *
  * Owner:   the test; the job maps it.
  * Thread:  any; the fields after the settings are atomic.
@@ -42,6 +42,7 @@ typedef struct {
     char address[BOARD_PATH_SIZE];
     char checkpoints[BOARD_PATH_SIZE]; /* "": none */
     char status[BOARD_PATH_SIZE];      /* file that the job's state as JSON goes to */
+    char marks[BOARD_PATH_SIZE];       /* of sync_job.c: file that its marks go to */
     int ps;
     int recovery; /* cadre_recovery_t */
     int64_t alpha_rows;
@@ -54,6 +55,7 @@ typedef struct {
     bool table;   /* there is one, which every update adds to, too */
     bool resume;  /* from the newest checkpoint, if there is one */
     bool nothing; /* schedule nothing until `load` */
+    bool local;   /* of sync_job.c: ps and worker are threads of the job */
 
     _Atomic uint32_t finish; /* by the test: schedule no more, join, check, end */
     _Atomic uint32_t load;   /* by the test: begin to schedule */
@@ -79,6 +81,8 @@ typedef struct {
     _Atomic uint64_t checkpoints_failed;
     _Atomic uint64_t retentions_failed;
     _Atomic uint64_t deadlines_missed;
+
+    _Atomic uint64_t marked; /* by sync_job.c: the mark that it made last (marks.h) */
 
     /* At the end. */
     _Atomic uint64_t updates;   /* that every element must have */

@@ -13,12 +13,14 @@
 
 #include "common/base/random.h"
 
-enum { CHAOS_TEXT_SIZE = 512, CHAOS_SKIPPED = 77 /* exit code of a test that cannot run here */ };
+enum { CHAOS_TEXT_SIZE = 1536, CHAOS_SKIPPED = 77 /* exit code of a test that cannot run here */ };
 
 /* One run of one test. */
 typedef struct {
     int count; /* faults */
     bool short_form;
+    int shape_ps; /* of a test that goes through clusters of several shapes: the only one; 0: all */
+    int shape_workers;
     uint64_t seed;
     cadre_random_t random; /* of the faults; everything random comes from the seed */
 

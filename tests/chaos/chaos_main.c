@@ -2,7 +2,8 @@
  * chaos_run - runs chaos tests and prints one line for each: PASS, FAIL or SKIP, its figure, its
  * time.
  *
- *     chaos_run [--short|--full] [--only NAME] [--count N] [--seed S] [--results FILE] [--list]
+ *     chaos_run [--short|--full] [--only NAME] [--count N] [--shape PSxWORKERS] [--seed S]
+ *               [--results FILE] [--list]
  *
  * `run` beside this file is the way to call it.
  */
@@ -39,8 +40,8 @@ static const chaos_test_t tests[] = {
     {"captive", chaos_captive, 1, 10, 600, "a frozen coordinator, another one in its place"},
     {"deadline", chaos_deadline, 2, 40, 600, "closures that run past their deadline"},
     {"slow-worker", chaos_slow_worker, 16, 90, 300, "a worker that is stopped most of the time"},
-    {"sync-kill", chaos_sync_kill, 10, 300, 900,
-     "kill -9 of random ps and workers in synchronous steps"},
+    {"sync-kill", chaos_sync_kill, 9, 300, 1800,
+     "kill -9 of anybody in synchronous steps of 1 to 3 ps and 1, 2, 4 workers"},
     {"strangers", chaos_strangers, 1, 4, 600, "a thousand who have no key and behave badly"},
     {"disk", chaos_disk, 1, 1000, 900, "ENOSPC, EIO, kill at calls of a checkpoint; a full disk"},
     {"ps-recovery-time", chaos_recovery_time, 2, 100, 600, "from kill -9 to the next push applied"},
@@ -53,6 +54,8 @@ typedef struct {
     const char *only;
     const char *results;
     int count;
+    int shape_ps;
+    int shape_workers;
     uint64_t seed;
 } options_t;
 
@@ -155,6 +158,8 @@ run_one(const chaos_test_t *test, const options_t *options)
     run->short_form = !options->full && test->short_count > 0;
     run->count = run->short_form ? test->short_count : test->full_count;
     run->count = options->count ? options->count : run->count;
+    run->shape_ps = options->shape_ps;
+    run->shape_workers = options->shape_workers;
     run->seed = options->seed;
     cadre_random_init(&run->random, run->seed, 0);
     int64_t began_ms = cadre_clock_now_ms();
@@ -179,6 +184,19 @@ run_one(const chaos_test_t *test, const options_t *options)
     return skipped ? CHAOS_SKIPPED : !passed;
 }
 
+/* "2x4": 2 ps and 4 workers. */
+static bool
+parse_shape(const char *text, options_t *options)
+{
+    char *end = NULL;
+    options->shape_ps = (int)strtol(text, &end, 10);
+    if (*end != 'x') {
+        return false;
+    }
+    options->shape_workers = (int)strtol(end + 1, &end, 10);
+    return !*end && options->shape_ps > 0 && options->shape_workers > 0;
+}
+
 static bool
 parse(int count, char **words, options_t *options)
 {
@@ -200,6 +218,10 @@ parse(int count, char **words, options_t *options)
                 options->count = (int)strtol(value, NULL, 10);
             } else if (strcmp(words[i], "--seed") == 0) {
                 options->seed = strtoull(value, NULL, 10);
+            } else if (strcmp(words[i], "--shape") == 0) {
+                if (!parse_shape(value, options)) {
+                    return false;
+                }
             } else {
                 return false;
             }
@@ -214,8 +236,8 @@ main(int argc, char **argv)
 {
     options_t options;
     if (!parse(argc, argv, &options)) {
-        fprintf(stderr, "usage: chaos_run [--short|--full] [--only NAME] [--count N] [--seed S] "
-                        "[--results FILE] [--list]\n");
+        fprintf(stderr, "usage: chaos_run [--short|--full] [--only NAME] [--count N] "
+                        "[--shape PSxWORKERS] [--seed S] [--results FILE] [--list]\n");
         return 2;
     }
     int ran = 0;

@@ -197,7 +197,8 @@ append_task(const char **words, size_t count, const field_start_t *start, const 
 void
 field_start(field_t *self, field_role_t role, int index)
 {
-    static const char *const programs[] = {"../tests/chaos_job", "cadre-ps", "cadre-worker"};
+    const char *job = self->options.job ? self->options.job : "../tests/chaos_job";
+    const char *const programs[] = {job, "cadre-ps", "cadre-worker"};
     require(self->pids[role][index] == 0, "a process to start does not run");
     const char *folder = self->scratch.path;
     cadre_auto(cadre_free) char *program = program_path(programs[role]);

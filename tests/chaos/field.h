@@ -1,6 +1,6 @@
 /*
- * field - where a chaos test does its damage: a job (job.c), its ps and its workers, each a process
- * that can be killed, paused and started again, like a supervisor would.
+ * field - where a chaos test does its damage: a job (job.c, or another), its ps and its workers,
+ * each a process that can be killed, paused and started again, like a supervisor would.
  *
  * Everything lies in one scratch directory: sockets, logs, checkpoints, the board. Whatever goes
  * wrong ends the test's process with a message, the job's state as JSON and the ends of the logs.
@@ -39,6 +39,7 @@ typedef void (*field_prepare_t)(void *context, field_role_t role, int index, fie
 typedef struct {
     int ps;
     int workers;
+    const char *job;     /* its program; NULL: chaos_job */
     bool checkpoints;    /* into the scratch directory */
     board_t settings;    /* lease, seed and so on; zero for defaults */
     const char *address; /* of the coordinator; NULL: ipc in the scratch directory */

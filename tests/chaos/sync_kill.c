@@ -1,208 +1,273 @@
 /*
- * Synchronous steps while ps and workers are killed at random: the weights must be those, bit for
- * bit, of the same closures on a cluster of another shape that is left alone.
+ * Synchronous steps on clusters of 1, 2 and 3 ps and 1, 2 and 4 workers, left alone and with ps,
+ * workers and the coordinator killed at random: what they compute must be, bit for bit and after
+ * every MARK_CLOSURES closures, what one process computes that has no ps and no worker beside it.
+ * Of the table from which rows go it must be what one worker computes with as many ps.
  */
 #include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/base/random.h"
-#include "common/base/status.h"
-#include "tests/chaos/chaos.h"
-#include "tests/system/local_cluster.h"
-#include "tests/system/process.h"
+#include "tests/chaos/kills.h"
+#include "tests/chaos/marks.h"
 
 enum {
-    INPUTS = 12,
-    HIDDEN = 9,
-    OUTPUTS = 5,
-    ROWS = 6,
-    STEP_CLOSURES = 4,
-    PS = 2,
-    WORKERS = 3,
-    QUEUE = 64,   /* closures ahead, so that faults find them at every stage */
-    GAP_MS = 100, /* between two kills, at most */
-    CHECKPOINT_MS = 500,
-    CLOSURES_MAX = 1000000,
+    PS_MAX = 3,
+    SHAPES = 9,
+    LEASE_MS = 3000,
+    CHECKPOINT_MS = 100,
+    QUIET_MARKS = 10, /* of a job that is left alone, at least */
 };
 
 typedef struct {
-    local_cluster_t cluster;
-    cadre_function_t *step;
-    cadre_variable_t *first;
-    cadre_variable_t *second;
-    uint64_t scheduled;
-    uint64_t wanted; /* closures to schedule; fewer when `ends` comes before */
-    _Atomic bool ends;
-} job_t;
+    int ps;
+    int workers;
+} shape_t;
 
+static const shape_t shapes[SHAPES] = {{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2},
+                                       {2, 4}, {3, 1}, {3, 2}, {3, 4}};
+
+/* A job that has ended: its marks, the number of the last, and who was killed. */
 typedef struct {
-    float first[INPUTS * HIDDEN];
-    float second[HIDDEN * OUTPUTS];
-} weights_t;
+    shape_t shape;
+    bool is_killed; /* some of its processes were */
+    marks_t *marks;
+    uint64_t last;
+    uint64_t resumed; /* starts of the job that took up a checkpoint */
+    int killed[FIELD_ROLE_COUNT];
+} trained_t;
 
-/* --- the job --- */
+/* --- jobs --- */
 
+/* Opens a job of a shape; of none it is one process. Its marks outlive the field. */
 static void
-must(int status)
+open_job(field_t *field, shape_t shape, trained_t *trained)
 {
-    require(status == 0, cadre_error_text());
-}
-
-static cadre_variable_t *
-create(job_t *self, const char *name, int64_t rows, int64_t columns)
-{
-    cadre_variable_options_t options = cadre_variable_options();
-    options.initializer = cadre_initializer(CADRE_INITIALIZER_GLOROT_UNIFORM);
-    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM);
-    options.partitioner = CADRE_PARTITION_FIXED;
-    options.count = self->cluster.options.ps;
-    cadre_variable_t *variable = NULL;
-    must(cadre_variable_create(self->cluster.coordinator, name, CADRE_F32,
-                               (int64_t[]){rows, columns}, 2, &options, &variable));
-    return variable;
-}
-
-static cadre_function_t *
-register_step(job_t *self)
-{
-    cadre_program_t *program = cadre_program_new("step");
-    const cadre_dim_t inputs[] = {cadre_dim(ROWS), cadre_dim(INPUTS)};
-    const cadre_dim_t outputs[] = {cadre_dim(ROWS), cadre_dim(OUTPUTS)};
-    cadre_node_t x = cadre_op_arg(program, "x", CADRE_F32, inputs, 2);
-    cadre_node_t y = cadre_op_arg(program, "y", CADRE_F32, outputs, 2);
-    cadre_node_t first = cadre_op_var(program, "first", (int64_t[]){INPUTS, HIDDEN}, 2);
-    cadre_node_t second = cadre_op_var(program, "second", (int64_t[]){HIDDEN, OUTPUTS}, 2);
-    cadre_node_t hidden = cadre_op_tanh(program, cadre_op_matmul(program, x, first));
-    hidden = cadre_op_dropout(program, hidden, 0.25f, 3);
-    cadre_op_minimize(program, cadre_op_mse(program, cadre_op_matmul(program, hidden, second), y));
-    cadre_function_t *function = NULL;
-    must(cadre_function_register(self->cluster.coordinator, &program, &function));
-    return function;
+    const field_options_t options = {
+        .ps = shape.ps,
+        .workers = shape.workers,
+        .job = "../tests/chaos_sync_job",
+        .checkpoints = shape.ps > 0,
+        .settings = {.seed = 4711,
+                     .lease_ms = LEASE_MS,
+                     .checkpoint_every_ms = shape.ps > 0 ? CHECKPOINT_MS : 0,
+                     .local = shape.ps == 0}};
+    *trained = (trained_t){.shape = shape};
+    field_prepare(field, &options);
+    cadre_auto(cadre_free) char *path = scratch_path(&field->scratch, "marks");
+    snprintf(field->board->marks, sizeof(field->board->marks), "%s", path);
+    trained->marks = marks_map(path, true);
+    require(trained->marks != NULL, path);
+    field_begin(field);
 }
 
 static void
-job_open(job_t *self, int ps, int workers)
+close_job(field_t *field, trained_t *trained)
 {
-    local_cluster_options_t options = {.ps = ps, .workers = workers};
-    options.coordinator.seed = 4711;
-    options.coordinator.consistency = CADRE_SYNC;
-    options.coordinator.step_closures = STEP_CLOSURES;
-    options.coordinator.queue_capacity = QUEUE;
-    options.coordinator.checkpoint_dir = local_checkpoints;
-    options.coordinator.checkpoint_every_ms = CHECKPOINT_MS;
-    local_cluster_open(&self->cluster, &options);
-    self->first = create(self, "first", INPUTS, HIDDEN);
-    self->second = create(self, "second", HIDDEN, OUTPUTS);
-    self->step = register_step(self);
+    board_t last;
+    field_close(field, &last);
+    trained->last = last.marked;
+    trained->resumed = last.resumed;
+    require(atomic_load(&trained->marks->marks[trained->last].is_there), "a last mark");
 }
 
+static bool
+has_marked(field_t *field, void *context)
+{
+    const uint64_t *marks = context;
+    return field->board->marked >= *marks;
+}
+
+/* Waits until the job has got to a mark, as long as it goes on. */
 static void
-schedule(job_t *self, uint64_t number)
+await_mark(field_t *field, uint64_t mark)
 {
-    float x[ROWS * INPUTS];
-    float y[ROWS * OUTPUTS];
-    cadre_random_fill_normal(99, 2 * number, 0, ROWS * INPUTS, x);
-    cadre_random_fill_normal(99, 2 * number + 1, 0, ROWS * OUTPUTS, y);
-    const cadre_tensor_t tensors[] = {
-        {.dtype = CADRE_F32, .rank = 2, .shape = {ROWS, INPUTS}, .data = x},
-        {.dtype = CADRE_F32, .rank = 2, .shape = {ROWS, OUTPUTS}, .data = y}};
-    const cadre_argument_t arguments[] = {{"x", &tensors[0]}, {"y", &tensors[1]}};
-    cadre_call_t call = cadre_call_tensors(arguments, 2);
-    must(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, LOCAL_WAIT_MS,
-                                    NULL));
-}
-
-static void *
-run_job(void *argument)
-{
-    job_t *self = argument;
-    while (self->scheduled < self->wanted && !atomic_load(&self->ends)) {
-        schedule(self, self->scheduled++);
+    for (uint64_t next = field->board->marked + 1; next <= mark; next++) {
+        field_await(field, "a mark", has_marked, &next);
     }
-    must(cadre_coordinator_join(self->cluster.coordinator, LOCAL_WAIT_MS));
-    return NULL;
 }
 
-static void
-read_into(cadre_variable_t *variable, float *out, size_t size_bytes)
+static trained_t
+train_alone(shape_t shape, uint64_t marks)
 {
-    cadre_tensor_t value = {.data = NULL};
-    must(cadre_variable_read(variable, &value, LOCAL_WAIT_MS));
-    memcpy(out, value.data, size_bytes);
-    cadre_tensor_fini(&value);
+    field_t field;
+    trained_t trained;
+    open_job(&field, shape, &trained);
+    await_mark(&field, marks);
+    close_job(&field, &trained);
+    return trained;
 }
 
-static void
-job_close(job_t *self, weights_t *weights)
+/* Trains until so many of its processes were killed. */
+static trained_t
+train_under_fire(chaos_run_t *run, shape_t shape, int kills)
 {
-    read_into(self->first, weights->first, sizeof(weights->first));
-    read_into(self->second, weights->second, sizeof(weights->second));
-    local_cluster_close(&self->cluster);
+    static const field_role_t roles[] = {FIELD_PS,     FIELD_PS,     FIELD_PS, FIELD_WORKER,
+                                         FIELD_WORKER, FIELD_WORKER, FIELD_JOB};
+    field_t field;
+    trained_t trained;
+    open_job(&field, shape, &trained);
+    trained.is_killed = true;
+    for (int i = 0; i < kills; i++) {
+        const field_role_t role = roles[chaos_draw(run, (int)CADRE_COUNT_OF(roles))];
+        kills_one(run, &field, role);
+        trained.killed[role]++;
+        kills_pause(run, &field, role);
+    }
+    close_job(&field, &trained);
+    return trained;
+}
+
+/* --- what they have computed --- */
+
+/* Ends the test where two lists of floats are not equal bit for bit. */
+static void
+expect_equal(const trained_t *job, uint64_t mark, const char *name, const float *one,
+             const float *other, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (memcmp(&one[i], &other[i], sizeof(*one)) != 0) {
+            fprintf(stderr,
+                    "chaos: %d ps, %d workers, %s, after %" PRIu64
+                    " closures: number %zu of %s is %a, not %a\n",
+                    job->shape.ps, job->shape.workers, job->is_killed ? "killed" : "left alone",
+                    mark * MARK_CLOSURES, i, name, (double)one[i], (double)other[i]);
+            require(false, "weights that are equal bit for bit");
+        }
+    }
+}
+
+#define EXPECT_EQUAL(job, mark, name, one, other)                                                  \
+    expect_equal(job, mark, name, one, other, CADRE_COUNT_OF(one))
+
+/* Compares all marks that a job has made; how many these are. */
+static uint64_t
+compare(const trained_t *job, const trained_t *reference, const trained_t *reference_of_few)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i <= job->last; i++) {
+        const mark_t *mark = &job->marks->marks[i];
+        const mark_t *wanted = &reference->marks->marks[i];
+        const mark_t *few = &reference_of_few->marks->marks[i];
+        if (!atomic_load(&mark->is_there)) {
+            continue; /* its job was killed before it had read all, and was resumed behind it */
+        }
+        require(atomic_load(&wanted->is_there) && atomic_load(&few->is_there),
+                "a mark to compare with");
+        EXPECT_EQUAL(job, i, "first", mark->weights.first, wanted->weights.first);
+        EXPECT_EQUAL(job, i, "second", mark->weights.second, wanted->weights.second);
+        EXPECT_EQUAL(job, i, "rows", mark->weights.rows, wanted->weights.rows);
+        EXPECT_EQUAL(job, i, "few", mark->few.few, few->few.few);
+        count++;
+    }
+    return count;
+}
+
+/* Rows of the table go: it is not what it would be with other ps. */
+static bool
+is_same_few(const trained_t *one, const trained_t *other, uint64_t mark)
+{
+    return memcmp(&one->marks->marks[mark].few, &other->marks->marks[mark].few,
+                  sizeof(mark_few_t)) == 0;
 }
 
 /* --- the test --- */
 
+/* The jobs of one run: those under fire by shape, and what they are compared with. */
 typedef struct {
-    uint64_t closures;
-    uint64_t ps_lost;
-    uint64_t workers_lost;
-    uint64_t replayed;
-} outcome_t;
+    trained_t killed[SHAPES];
+    int count;
+    trained_t one_process;
+    trained_t of_ps[PS_MAX + 1]; /* one worker and so many ps, left alone */
+} campaign_t;
 
-/* Trains until so many ps and workers were killed, and gives the weights. */
-static outcome_t
-train_under_fire(chaos_run_t *run, weights_t *weights)
+static uint64_t
+last_mark(const campaign_t *self, int ps)
 {
-    job_t job = {.wanted = CLOSURES_MAX};
-    pthread_t thread;
-    job_open(&job, PS, WORKERS);
-    require(pthread_create(&thread, NULL, run_job, &job) == 0, "a thread");
-    for (int i = 0; i < run->count; i++) {
-        poll(NULL, 0, chaos_draw(run, GAP_MS));
-        const int task = chaos_draw(run, PS + WORKERS);
-        local_cluster_restart(&job.cluster, task < PS ? LOCAL_PS : LOCAL_WORKER,
-                              task < PS ? task : task - PS);
+    uint64_t last = QUIET_MARKS;
+    for (int i = 0; i < self->count; i++) {
+        const trained_t *job = &self->killed[i];
+        last = (ps == 0 || job->shape.ps == ps) && job->last > last ? job->last : last;
     }
-    atomic_store(&job.ends, true);
-    pthread_join(thread, NULL);
-
-    const cadre_totals_t totals = cadre_coordinator_totals(job.cluster.coordinator);
-    const outcome_t outcome = {.closures = job.scheduled,
-                               .ps_lost = totals.ps_lost,
-                               .workers_lost = totals.workers_lost,
-                               .replayed = totals.replayed};
-    job_close(&job, weights);
-    return outcome;
+    return last;
 }
 
 static void
-train_alone(uint64_t closures, weights_t *weights)
+kill_all_shapes(chaos_run_t *run, campaign_t *self)
 {
-    job_t job = {.wanted = closures};
-    job_open(&job, 1, 1);
-    run_job(&job);
-    job_close(&job, weights);
+    int chosen[SHAPES];
+    int count = 0;
+    for (int i = 0; i < SHAPES; i++) {
+        const bool is_wanted = run->shape_ps == 0 || (shapes[i].ps == run->shape_ps &&
+                                                      shapes[i].workers == run->shape_workers);
+        chosen[count] = i;
+        count += is_wanted;
+    }
+    require(count > 0, "a shape of 1 to 3 ps and 1, 2 or 4 workers");
+    for (int i = 0; i < count; i++) {
+        const int kills = (i + 1) * run->count / count - i * run->count / count;
+        self->killed[self->count++] = train_under_fire(run, shapes[chosen[i]], kills);
+    }
+}
+
+static void
+train_references(campaign_t *self)
+{
+    self->one_process = train_alone((shape_t){0, 0}, last_mark(self, 0));
+    for (int i = 0; i < self->count; i++) {
+        const int ps = self->killed[i].shape.ps;
+        if (!self->of_ps[ps].marks) {
+            self->of_ps[ps] = train_alone((shape_t){ps, 1}, last_mark(self, ps));
+            compare(&(trained_t){.shape = {ps, 1},
+                                 .marks = self->of_ps[ps].marks,
+                                 .last = last_mark(self, ps)},
+                    &self->one_process, &self->of_ps[ps]);
+        }
+    }
+}
+
+static void
+say(chaos_run_t *run, const campaign_t *self, uint64_t compared)
+{
+    int resumed = 0;
+    chaos_say(run, "%d kills, of (ps, workers, coordinator) by ps x workers:", run->count);
+    for (int i = 0; i < self->count; i++) {
+        const trained_t *job = &self->killed[i];
+        chaos_say(run, " %dx%d (%d, %d, %d)", job->shape.ps, job->shape.workers,
+                  job->killed[FIELD_PS], job->killed[FIELD_WORKER], job->killed[FIELD_JOB]);
+        resumed += (int)job->resumed;
+    }
+    chaos_say(
+        run,
+        "; %d starts resumed; two dense variables and two tables equal bit for bit, at %" PRIu64
+        " marks of %d closures, to one process, and left alone, too",
+        resumed, compared, MARK_CLOSURES);
+    chaos_number(run, "kills", run->count);
+    chaos_number(run, "resumed", resumed);
+    chaos_number(run, "marks", (double)compared);
 }
 
 void
 chaos_sync_kill(chaos_run_t *run)
 {
-    weights_t actual;
-    weights_t expected;
-    const outcome_t outcome = train_under_fire(run, &actual);
-    train_alone(outcome.closures, &expected);
-    require(memcmp(&actual, &expected, sizeof(actual)) == 0, "weights that are equal bit for bit");
-    chaos_say(run,
-              "%d kills (%" PRIu64 " ps and %" PRIu64 " workers lost): %" PRIu64
-              " closures in steps of %d, %" PRIu64
-              " run again; weights equal bit for bit to those of 1 ps and 1 worker left alone",
-              run->count, outcome.ps_lost, outcome.workers_lost, outcome.closures, STEP_CLOSURES,
-              outcome.replayed);
-    chaos_number(run, "replayed", (double)outcome.replayed);
+    campaign_t self = {.count = 0};
+    uint64_t compared = 0;
+    kill_all_shapes(run, &self);
+    train_references(&self);
+    for (int i = 0; i < self.count; i++) {
+        const trained_t *killed = &self.killed[i];
+        trained_t quiet = train_alone(killed->shape, QUIET_MARKS);
+        quiet.last = QUIET_MARKS;
+        compared += compare(&quiet, &self.one_process, &self.of_ps[killed->shape.ps]);
+        compared += compare(killed, &self.one_process, &self.of_ps[killed->shape.ps]);
+        marks_unmap(&quiet.marks);
+    }
+    /* The table does lose rows, or it would not show what it is there for. */
+    for (int ps = 1; ps <= PS_MAX; ps++) {
+        require(!self.of_ps[ps].marks ||
+                    is_same_few(&self.one_process, &self.of_ps[ps], QUIET_MARKS) == (ps == 1),
+                "other rows with another number of ps, and the same with as many");
+    }
+    say(run, &self, compared);
 }
