@@ -477,6 +477,26 @@ Test(clients, that_are_silent_for_a_lease_are_gone_with_their_closures)
     fixture_destroy(&self);
 }
 
+/* By an ATTACH that was on its way then: it precedes all that the client asks for. */
+Test(clients, that_attach_again_after_they_were_lost_begin_with_nothing_and_stay_for_a_lease)
+{
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_clients_lose(&self->core.clients, &client, "its connection has closed");
+    cr_assert_eq(self->core.clients.attached.count, 0);
+    attach(self, &client);
+    cr_assert_eq(self->core.clients.attached.count, 1);
+    schedule(self, &client, 3, "work");
+    cr_expect_eq(self->core.totals.scheduled, 1);
+
+    self->now_ms += LEASE_MS;
+    fixture_heartbeat(self, &worker, 1, (cadre_u64s_t){NULL, 0});
+    fixture_turn(self);
+    cr_expect_eq(self->core.clients.attached.count, 0);
+    fixture_destroy(&self);
+}
+
 Test(clients, are_not_blamed_for_a_stall_of_the_coordinator)
 {
     cadre_task_t client;
