@@ -214,3 +214,13 @@ cadre_data_column_has_words(const cadre_data_column_t *self)
 {
     return self->items > 0 || self->buckets > 0 || self->key != CADRE_DATA_KEY_NONE;
 }
+
+void
+cadre_data_column_write_key(uint64_t key, float *x)
+{
+    const uint64_t mask = (UINT64_C(1) << CADRE_KEY_BITS) - 1;
+    for (int i = 0; i < CADRE_KEY_PARTS; i++) {
+        x[i] = (float)(key & mask);
+        key >>= CADRE_KEY_BITS;
+    }
+}

@@ -74,6 +74,10 @@ int64_t cadre_data_column_id_width(const cadre_data_column_t *self);
 /* Returns how many numbers of a row the column becomes. */
 int64_t cadre_data_column_width(const cadre_data_column_t *self);
 
+/* Writes a key of 64 bits as the numbers of a row that cadre_op_key (<cadre/program.h>) reads:
+ * x[CADRE_KEY_PARTS]. */
+void cadre_data_column_write_key(uint64_t key, float *x);
+
 /* Returns whether it holds anything but one number: text may be in it. */
 bool cadre_data_column_has_words(const cadre_data_column_t *self);
 

@@ -51,14 +51,21 @@ copy_part(char *out, const float *x, size_t x_size, const void *y, size_t at, si
     }
 }
 
+int
+cadre_row_chunks_check(int64_t rows, int64_t features)
+{
+    const double wanted = (double)rows * ((double)features + 1) * ELEMENT_SIZE;
+    return wanted > CADRE_MEMORY_ROWS_SIZE_MAX ? too_large(wanted) : 0;
+}
+
 /* Copies the rows of x and their labels into chunks of their own. */
 int
 cadre_row_chunks_copy(const float *x, const void *y, int64_t rows, int64_t features,
                       cadre_dtype_t label, cadre_row_chunks_t *out)
 {
-    double wanted = (double)rows * ((double)features + 1) * ELEMENT_SIZE;
-    if (wanted > CADRE_MEMORY_ROWS_SIZE_MAX) {
-        return too_large(wanted);
+    int status = cadre_row_chunks_check(rows, features);
+    if (status < 0) {
+        return status;
     }
 
     const size_t x_size = (size_t)rows * (size_t)features * ELEMENT_SIZE;
@@ -68,7 +75,7 @@ cadre_row_chunks_copy(const float *x, const void *y, int64_t rows, int64_t featu
         size_t size_bytes = (size_t)cadre_min_u64(end - at, CADRE_CHUNK_SIZE_MAX);
         cadre_chunk_t *chunk = cadre_chunk_new(size_bytes);
         copy_part(cadre_chunk_data(chunk), x, x_size, y, at, size_bytes);
-        int status = cadre_row_chunks_add(&self, chunk);
+        status = cadre_row_chunks_add(&self, chunk);
         cadre_assert(status == 0); /* the size was checked above */
     }
 

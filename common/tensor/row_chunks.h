@@ -27,9 +27,12 @@ typedef struct {
     uint64_t size_bytes; /* of all chunks */
 } cadre_row_chunks_t;
 
+/* Fails with CADRE_ETOOLARGE, with the size and the limit as text, where so many rows and their
+ * labels take more than CADRE_MEMORY_ROWS_SIZE_MAX. */
+int cadre_row_chunks_check(int64_t rows, int64_t features);
+
 /* Copies the rows of `x`, f32 [rows, features], and their labels `y`, [rows] of `label`, into
- * chunks. CADRE_ETOOLARGE, with the size and the limit as text, beyond
- * CADRE_MEMORY_ROWS_SIZE_MAX. */
+ * chunks. Fails as cadre_row_chunks_check. */
 int cadre_row_chunks_copy(const float *x, const void *y, int64_t rows, int64_t features,
                           cadre_dtype_t label, cadre_row_chunks_t *out);
 

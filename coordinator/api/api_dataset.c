@@ -1,5 +1,4 @@
 /* The public calls on datasets, and the one that trains on the rows of one. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -11,6 +10,7 @@
 #include "common/spec/data_ranges.h"
 #include "common/spec/data_spec.h"
 #include "common/system/clock.h"
+#include "coordinator/api/memory_rows.h"
 #include "coordinator/coordinator.h"
 
 /* Fails unless workers could take the description: a bad one need not be sent to be refused. */
@@ -144,82 +144,15 @@ cadre_dataset_open(cadre_coordinator_t *self, const char *name, const char *desc
 
 /* --- rows of the program's memory --- */
 
-/* Refuses rows and labels that are no dataset by their dtypes and shapes. */
-static int
-check_shapes(const cadre_tensor_t *x, const cadre_tensor_t *y)
-{
-    if (!x || !y || !x->data || !y->data || x->dtype != CADRE_F32 || x->rank < 2 ||
-        cadre_tensor_count(x) < 1) {
-        return cadre_fail(CADRE_EINVALID, "x must be f32 [rows, features], and neither may be 0");
-    }
-    if ((y->dtype != CADRE_I32 && y->dtype != CADRE_F32) || y->rank != 1) {
-        return cadre_fail(CADRE_EINVALID, "y must be [rows], i32 for numbers of classes or f32");
-    }
-    if (y->shape[0] != x->shape[0]) {
-        return cadre_fail(CADRE_EINVALID, "y has %lld rows, and x %lld", (long long)y->shape[0],
-                          (long long)x->shape[0]);
-    }
-    if (cadre_tensor_count(x) / x->shape[0] > CADRE_DATA_FEATURES_MAX) {
-        return cadre_fail(CADRE_ETOOLARGE, "%lld features in a row, %d are the most",
-                          (long long)(cadre_tensor_count(x) / x->shape[0]),
-                          CADRE_DATA_FEATURES_MAX);
-    }
-    return 0;
-}
-
-/* Refuses features that are not finite, and labels that are no labels, with their row. */
-static int
-check_numbers(const cadre_tensor_t *x, const cadre_tensor_t *y)
-{
-    const int64_t rows = x->shape[0];
-    const int64_t features = cadre_tensor_count(x) / rows;
-    const float *numbers = x->data;
-    for (int64_t i = 0; i < rows * features; i++) {
-        if (!isfinite(numbers[i])) {
-            return cadre_fail(CADRE_EDATA, "row %lld: feature %lld is %g",
-                              (long long)(i / features), (long long)(i % features),
-                              (double)numbers[i]);
-        }
-    }
-    for (int64_t i = 0; i < rows; i++) {
-        if (y->dtype == CADRE_F32 && !isfinite(((const float *)y->data)[i])) {
-            return cadre_fail(CADRE_EDATA, "row %lld: its label is %g", (long long)i,
-                              (double)((const float *)y->data)[i]);
-        }
-        int32_t class = y->dtype == CADRE_I32 ? ((const int32_t *)y->data)[i] : 0;
-        if (class < 0 || class >= CADRE_DATA_CLASSES_MAX) {
-            return cadre_fail(CADRE_EDATA, "row %lld: label %d is no class from 0 to %d",
-                              (long long)i, class, CADRE_DATA_CLASSES_MAX - 1);
-        }
-    }
-    return 0;
-}
-
-/* Checks rows and labels, and copies them into the chunks that workers are sent. */
-static int
-take_rows(const cadre_tensor_t *x, const cadre_tensor_t *y, cadre_row_chunks_t *out)
-{
-    int status = check_shapes(x, y);
-    if (status < 0) {
-        return status;
-    }
-    status = check_numbers(x, y);
-    if (status < 0) {
-        return status;
-    }
-    const int64_t rows = x->shape[0];
-    return cadre_row_chunks_copy(x->data, y->data, rows, cadre_tensor_count(x) / rows, y->dtype,
-                                 out);
-}
-
 /* Makes rows of the program's memory a dataset, which workers are sent. */
 int
-cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name, const cadre_tensor_t *x,
-                          const cadre_tensor_t *y, int64_t timeout_ms, cadre_dataset_t **out)
+cadre_dataset_from_columns(cadre_coordinator_t *self, const char *name,
+                           const cadre_columns_t *columns, int64_t timeout_ms,
+                           cadre_dataset_t **out)
 {
     int64_t deadline_ms = cadre_gate_deadline_ms(timeout_ms);
     cadre_auto(cadre_row_chunks_fini) cadre_row_chunks_t rows = {0};
-    int status = take_rows(x, y, &rows); /* before the lock: copying takes long */
+    int status = cadre_memory_rows_take(columns, &rows); /* before the lock: copying takes long */
     if (status < 0) {
         return cadre_fail_within(status, "dataset %s", name ? name : "");
     }
@@ -231,6 +164,20 @@ cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name, const cad
     status = status < 0 ? status : open_added(self, dataset, deadline_ms, out);
     cadre_gate_unlock_and_wake(self->gate);
     return status;
+}
+
+/* Makes rows of one array a dataset. */
+int
+cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name, const cadre_tensor_t *x,
+                          const cadre_tensor_t *y, int64_t timeout_ms, cadre_dataset_t **out)
+{
+    if (!x || !x->data || (x->dtype != CADRE_F32 && x->dtype != CADRE_I64) || x->rank < 2) {
+        return cadre_fail(CADRE_EINVALID,
+                          "dataset %s: x must be [rows, features], f32 or for keys i64",
+                          name ? name : "");
+    }
+    const cadre_columns_t columns = {.columns = x, .count = 1, .y = y};
+    return cadre_dataset_from_columns(self, name, &columns, timeout_ms, out);
 }
 
 /* --- epochs --- */

@@ -645,11 +645,14 @@ Test(conformance_data, D6_rows_that_are_no_dataset_are_refused_with_their_place)
     REFUSED(&x, &y, CADRE_EDATA, "dataset d: row 1: feature 1 is");
     numbers[3] = 4;
     REFUSED(&x, &y, CADRE_EDATA, "dataset d: row 1: label -7 is no class");
-    REFUSED(&flat, &y, CADRE_EINVALID, "x must be f32 [rows, features]");
+    REFUSED(&flat, &y, CADRE_EINVALID, "x must be [rows, features], f32 or for keys i64");
+    x.dtype = CADRE_F64;
+    REFUSED(&x, &y, CADRE_EINVALID, "x must be [rows, features], f32 or for keys i64");
+    x.dtype = CADRE_F32;
     REFUSED(&x, &x, CADRE_EINVALID, "y must be [rows]");
     REFUSED(NULL, &y, CADRE_EINVALID, "x must be");
     y.shape[0] = 1;
-    REFUSED(&x, &y, CADRE_EINVALID, "y has 1 rows, and x 2");
+    REFUSED(&x, &y, CADRE_EINVALID, "y has 1 rows, and column 0 2");
     const int64_t many = (CADRE_MEMORY_ROWS_SIZE_MAX / 4 / 3) + 1;
     cadre_tensor_t large = {0};
     cadre_tensor_t labels = {0};
@@ -658,6 +661,25 @@ Test(conformance_data, D6_rows_that_are_no_dataset_are_refused_with_their_place)
     REFUSED(&large, &labels, CADRE_ETOOLARGE, "write them to a file");
     cadre_tensor_fini(&large);
     cadre_tensor_fini(&labels);
+#undef REFUSED
+
+    y.shape[0] = 2;
+    cadre_tensor_t columns[] = {x, x};
+    cadre_columns_t all = {.columns = columns, .count = 2, .y = &y};
+#define REFUSED(columns, status, text)                                                             \
+    FAILS(cadre_dataset_from_columns(stage.coordinator, "d", columns, LOCAL_WAIT_MS, NULL),        \
+          status, text)
+    float broken[] = {1, 2, 3, 0.0F / 0.0F};
+    columns[1].data = broken;
+    REFUSED(&all, CADRE_EDATA, "dataset d: row 1: feature 3 is");
+    columns[1].dtype = CADRE_F64;
+    REFUSED(&all, CADRE_EINVALID, "column 1 must be [rows] or [rows, numbers]");
+    columns[1].dtype = CADRE_F32;
+    columns[1].shape[0] = 1;
+    REFUSED(&all, CADRE_EINVALID, "y has 2 rows, and column 1 1");
+    all.count = 0;
+    REFUSED(&all, CADRE_EINVALID, "there is no column");
+    REFUSED(NULL, CADRE_EINVALID, "there is no column");
 #undef REFUSED
 
     /* the name stays free, and a good one takes it */

@@ -229,6 +229,76 @@ Test(conformance_tables, T8_ids_of_64_bits_are_rows_as_small_ones_are)
     train_by(&options, true, false);
 }
 
+/* Looks up the keys of a batch of rows [a number, key, key], and pushes a gradient of 1 for each
+ * time that one stands there; the result "numbers" adds up the first column. */
+static const cadre_function_t *
+network_over_rows(job_t *self)
+{
+    cadre_program_t *p = cadre_program_new("visit");
+    const cadre_dim_t rows = cadre_dim_symbol("B");
+    const cadre_dim_t dims[] = {rows, cadre_dim(1 + 2 * CADRE_KEY_PARTS)};
+    const cadre_dim_t parts[] = {rows, cadre_dim(2), cadre_dim(CADRE_KEY_PARTS)};
+    cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, dims, 2);
+    cadre_node_t keys = cadre_op_slice(p, x, 1, 1, 2 * CADRE_KEY_PARTS);
+    cadre_node_t ids = cadre_op_key(p, cadre_op_reshape(p, keys, parts, 3));
+    cadre_node_t users = cadre_op_table(p, "users", WIDTH);
+    cadre_op_result(p, "numbers", cadre_op_sum_all(p, cadre_op_slice(p, x, 1, 0, 1)));
+    cadre_op_minimize(p, cadre_op_sum_all(p, cadre_op_take(p, users, ids)));
+    cadre_function_t *function = NULL;
+    OK(cadre_function_register(self->cluster.coordinator, &p, &function));
+    return function;
+}
+
+/* Makes a dataset of `rows` rows of a number and two keys. */
+static cadre_dataset_t *
+rows_of_keys(job_t *self, int rows)
+{
+    cadre_auto(cadre_free) float *numbers = cadre_calloc((size_t)rows, sizeof(*numbers));
+    cadre_auto(cadre_free) int64_t *keys = cadre_calloc(2 * (size_t)rows, sizeof(*keys));
+    for (int i = 0; i < 2 * rows; i++) {
+        const int id = i * i % KEYS;
+        const uint64_t key = key_of(true, id);
+        memcpy(&keys[i], &key, sizeof(key));
+        numbers[i / 2] = (float)(i / 2);
+        self->seen[id]++;
+    }
+    const cadre_tensor_t columns[] = {
+        cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){rows}, 1),
+        cadre_tensor_view(CADRE_I64, keys, (int64_t[]){rows, 2}, 2),
+    };
+    const cadre_tensor_t y = cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){rows}, 1);
+    const cadre_columns_t all = {.columns = columns, .count = 2, .y = &y};
+    cadre_dataset_t *dataset = NULL;
+    OK(cadre_dataset_from_columns(self->cluster.coordinator, "visits", &all, LOCAL_WAIT_MS,
+                                  &dataset));
+    return dataset;
+}
+
+Test(conformance_tables, T9_keys_of_the_programs_memory_are_rows)
+{
+    enum { MEMORY_ROWS = 500 };
+    local_cluster_options_t options = options_of(2, CADRE_ASYNC);
+    job_t self;
+    double sum = 0;
+    job_open(&self, &options);
+    self.is_wide = true;
+    cadre_dataset_t *dataset = rows_of_keys(&self, MEMORY_ROWS);
+    cr_expect_eq(cadre_dataset_info(dataset).features, 1 + 2 * CADRE_KEY_PARTS);
+    OK(cadre_dataset_sum(dataset, network_over_rows(&self), "numbers", 7, LOCAL_WAIT_MS, &sum));
+    cr_expect_eq(sum, MEMORY_ROWS * (MEMORY_ROWS - 1) / 2.0);
+    expect_rows(&self);
+
+    /* keys alone need one array, and no struct around it */
+    const int64_t keys[] = {-1, INT64_MIN, 5};
+    const float y_of[] = {0, 0, 0};
+    const cadre_tensor_t x = cadre_tensor_view(CADRE_I64, keys, (const int64_t[]){3, 1}, 2);
+    const cadre_tensor_t y = cadre_tensor_view(CADRE_F32, y_of, (const int64_t[]){3}, 1);
+    OK(cadre_dataset_from_memory(self.cluster.coordinator, "keys", &x, &y, LOCAL_WAIT_MS,
+                                 &dataset));
+    cr_expect_eq(cadre_dataset_info(dataset).features, CADRE_KEY_PARTS);
+    local_cluster_close(&self.cluster);
+}
+
 Test(conformance_tables, T4_resumes_with_another_number_of_ps)
 {
     static const int numbers[] = {3, 1, 2};

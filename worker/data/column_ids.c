@@ -1,6 +1,5 @@
 #include "worker/data/column_ids.h"
 
-#include <cadre/program.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -29,16 +28,6 @@ uint64_t
 cadre_column_ids_key_of_word(const char *word, size_t length, uint64_t seed)
 {
     return length > 0 ? XXH3_64bits_withSeed(word, length, seed) : 0;
-}
-
-void
-cadre_column_ids_write_key(uint64_t key, float *x)
-{
-    const uint64_t mask = (UINT64_C(1) << CADRE_KEY_BITS) - 1;
-    for (int i = 0; i < CADRE_KEY_PARTS; i++) {
-        x[i] = (float)(key & mask);
-        key >>= CADRE_KEY_BITS;
-    }
 }
 
 /* Returns the piece without blanks around it. */
@@ -80,7 +69,7 @@ read_key(const cadre_data_column_t *column, piece_t piece, float *id)
         }
         key = is_negative ? 0 - key : key;
     }
-    cadre_column_ids_write_key(key, id);
+    cadre_data_column_write_key(key, id);
     return 0;
 }
 

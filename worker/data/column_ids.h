@@ -20,10 +20,6 @@ int64_t cadre_column_ids_of_word(const char *word, size_t length, uint64_t seed,
  * machines. */
 uint64_t cadre_column_ids_key_of_word(const char *word, size_t length, uint64_t seed);
 
-/* Writes a key of 64 bits as the numbers of a row that cadre_op_key (<cadre/program.h>) reads:
- * x[CADRE_KEY_PARTS]. */
-void cadre_column_ids_write_key(uint64_t key, float *x);
-
 /* Reads the field [start, end), without blanks and quotes around it, of a column that
  * cadre_data_column_has_words: `x` gets as many numbers as cadre_data_column_width says. An empty
  * field is no word, and an empty bag. Fails with CADRE_EDATA and the bare reason. */

@@ -71,8 +71,9 @@ write_word(const cadre_reader_t *self, const field_t *field, int index, float *w
 {
     const size_t length = (size_t)(field->end - field->at);
     if (self->spec->has_keys) {
-        cadre_column_ids_write_key(cadre_column_ids_key_of_word(field->at, length, (uint64_t)index),
-                                   &words[CADRE_KEY_PARTS * index]);
+        cadre_data_column_write_key(
+            cadre_column_ids_key_of_word(field->at, length, (uint64_t)index),
+            &words[CADRE_KEY_PARTS * index]);
     } else {
         words[index] = (float)cadre_column_ids_of_word(field->at, length, (uint64_t)index,
                                                        self->spec->buckets);

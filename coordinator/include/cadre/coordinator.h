@@ -199,7 +199,8 @@ CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
 
 /* Makes a dataset of rows that the program has in memory, without a file: `x`, f32 [rows,
  * features], and `y`, [rows], either i32 (numbers of classes, from 0) or f32 (values). Both are
- * copied. Further axes of `x` are features too: [rows, 28, 28] has 784. Everything that takes a
+ * copied. Further axes of `x` are features too: [rows, 28, 28] has 784. Numbers of an `x` of i64
+ * are keys, as in cadre_dataset_from_columns. Everything that takes a
  * dataset takes this one: epochs, orders, reductions, evaluations; the same numbers in a file under
  * the same name make the same batches.
  *
@@ -220,6 +221,29 @@ CADRE_API int cadre_dataset_open(cadre_coordinator_t *self, const char *name,
 CADRE_API int cadre_dataset_from_memory(cadre_coordinator_t *self, const char *name,
                                         const cadre_tensor_t *x, const cadre_tensor_t *y,
                                         int64_t timeout_ms, cadre_dataset_t **dataset);
+
+/* Rows in several arrays. The struct gets no more fields in later versions. */
+typedef struct {
+    const cadre_tensor_t *columns; /* [count], each [rows] or [rows, numbers], f32 or i64 */
+    size_t count;
+    const cadre_tensor_t *y; /* the labels, as in cadre_dataset_from_memory */
+} cadre_columns_t;
+
+/* Makes a dataset of rows whose features are in several arrays, side by side. Those of f32 are
+ * features as they are. Those of i64 are keys of tables, with all 64 bits: each is CADRE_KEY_PARTS
+ * numbers of "x", which are f32, and cadre_op_key (<cadre/program.h>) makes an i64 of these again.
+ *
+ *     cadre_tensor_t columns[] = {
+ *         cadre_tensor_view(CADRE_I64, users, (int64_t[]){1000}, 1),
+ *         cadre_tensor_view(CADRE_F32, numbers, (int64_t[]){1000, 4}, 2),
+ *     };
+ *     cadre_columns_t rows = {.columns = columns, .count = 2, .y = &y};
+ *     s = cadre_dataset_from_columns(job, "visits", &rows, -1, &visits); ("x" is [B, 3 + 4])
+ *
+ * Limits and errors are those of cadre_dataset_from_memory; a key takes 12 bytes of the 256 MiB. */
+CADRE_API int cadre_dataset_from_columns(cadre_coordinator_t *self, const char *name,
+                                         const cadre_columns_t *columns, int64_t timeout_ms,
+                                         cadre_dataset_t **dataset);
 
 /* Returns how many rows, features and classes the dataset has. */
 CADRE_API cadre_dataset_info_t cadre_dataset_info(const cadre_dataset_t *self);
