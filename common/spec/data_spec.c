@@ -439,7 +439,7 @@ static const struct {
     {"features", CADRE_DATA_SPARSE, set_features},
     {"items", CADRE_DATA_SPARSE, set_items},
     {"buckets", CADRE_DATA_HASHED, set_buckets},
-    {"keys", CADRE_DATA_HASHED, set_keys},
+    {"keys", CADRE_DATA_KEYED, set_keys},
     {"vocabulary", CADRE_DATA_WORDS, set_vocabulary},
     {"min_count", CADRE_DATA_WORDS, set_min_count},
     {"subsample", CADRE_DATA_WORDS, set_subsample},
@@ -531,6 +531,27 @@ check_text(const cadre_data_spec_t *spec)
                                            "\"text\", whose rows are ids");
 }
 
+/* Checks which indices the rows of items have. */
+static int
+check_indices(const cadre_data_spec_t *spec)
+{
+    if (spec->has_keys && spec->items == 0) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "dataset: key \"keys\" needs \"items\", how many indices a "
+                          "row has at most");
+    }
+    if (spec->has_keys && spec->features > 0) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: keys \"features\" and \"keys\" do not go "
+                                         "together: an index that is a key has all 64 bits");
+    }
+    /* Whoever looks up the indices has a table of a size that all files share. */
+    if (spec->items > 0 && !spec->has_keys && spec->features == 0) {
+        return cadre_fail(CADRE_ECONFIG, "dataset: key \"items\" needs \"features\", the largest "
+                                         "index, or \"keys\": true");
+    }
+    return 0;
+}
+
 /* Checks what depends on several keys: required ones, and keys that are allowed only together. */
 static int
 check_whole(const cadre_data_spec_t *spec)
@@ -549,10 +570,11 @@ check_whole(const cadre_data_spec_t *spec)
                                                "together: a key has all 64 bits of the hash"
                                              : "dataset: key \"buckets\" is missing");
     }
-    /* Whoever looks up the indices has a table of a size that all files share. */
-    if (spec->items > 0 && spec->features == 0) {
-        return cadre_fail(CADRE_ECONFIG,
-                          "dataset: key \"items\" needs \"features\", the largest index");
+    if (cadre_data_format_has(spec->format, CADRE_DATA_SPARSE)) {
+        int status = check_indices(spec);
+        if (status < 0) {
+            return status;
+        }
     }
     if (spec->label_at == CADRE_LABEL_AT_NAME && spec->header == CADRE_HEADER_NO) {
         return cadre_fail(CADRE_ECONFIG,

@@ -55,15 +55,18 @@ enum {
     CADRE_DATA_HASHED = 16,     /* words become ids by a hash */
     CADRE_DATA_WORDS = 32,      /* rows are made of a text's words */
     CADRE_DATA_STREAMED = 64,   /* can be read from any row on */
+    CADRE_DATA_KEYED = 128,     /* ids may be keys of 64 bits, in all rows */
 };
 
 /* The formats. Columns: name, word, properties. worker/data/reader.h declares a reader for each. */
 #define CADRE_DATA_FORMAT_LIST(X)                                                                  \
     X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                       \
-    X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                  \
+    X(LIBSVM, libsvm,                                                                              \
+      CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_STREAMED | CADRE_DATA_KEYED)               \
     X(IDX, idx, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
     X(NPY, npy, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
-    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED)                  \
+    X(CRITEO, criteo,                                                                              \
+      CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED | CADRE_DATA_KEYED)               \
     X(TEXT, text, CADRE_DATA_WORDS)
 
 typedef enum {
@@ -136,7 +139,7 @@ typedef struct {
     int64_t features;          /* libsvm: features of a row; 0: found in the file */
     int64_t items;             /* libsvm: pairs of index and value in a row; 0: rows are dense */
     int64_t buckets;           /* criteo: ids of each column of words */
-    bool has_keys;             /* criteo: words are keys of 64 bits, and there are no buckets */
+    bool has_keys;             /* criteo: words are keys of 64 bits; libsvm: indices of items are */
     int64_t vocabulary;        /* this and the next five are for text: most words with an id */
     int64_t min_count;         /* words that are there less often have none */
     double subsample;          /* share of a text from which on a word is thinned out; 0: none is */
@@ -164,10 +167,12 @@ typedef struct {
  *   "header"       csv: true, false or "auto" (default: the first row, when it has names in it)
  *   "delimiter"    csv: one of , ; | : "tab" (or a tab) and "space" (or one); default ,
  *   "features"     libsvm: features of a row; default: the largest index in the file
- *   "items"        libsvm, with "features": a row is so many indices, then as many values; a line
- *                  with fewer is filled up with index 0 and value 0. Default: dense rows
+ *   "items"        libsvm, with "features" or "keys": a row is so many indices, then as many
+ *                  values; a line with fewer is filled up with index 0 and value 0. Default: dense
+ *                  rows
  *   "buckets"      criteo, required: words become ids from 1 to so many - 1, 0 where there is none
- *   "keys"         criteo, in the place of "buckets": true: words become keys of 64 bits
+ *   "keys"         criteo, in the place of "buckets": true: words become keys of 64 bits; libsvm,
+ *                  with "items", in the place of "features": indices are such keys
  *   "vocabulary"   text, required: the most frequent words have ids from 0, so many at most
  *   "min_count"    text: words that are there less often have no id and are left out; default 5
  *   "subsample"    text: words with a larger share than this are thinned out; default 0.001

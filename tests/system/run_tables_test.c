@@ -380,6 +380,9 @@ Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
 
 /* --- keys of 64 bits --- */
 
+#define CSV    "\"format\": \"csv\", \"header\": false, "
+#define LIBSVM "\"format\": \"libsvm\", \"label_kind\": \"class\", \"items\": 2, "
+
 /* Returns a number beyond 2^53 for an id. Some differ in their highest two bits alone, some in the
  * lowest. */
 static uint64_t
@@ -406,21 +409,44 @@ write_wide_rows(const char *from, const char *to)
     fclose(file);
 }
 
+/* Writes the rows of write_rows as items of LIBSVM: the ids of the second column are behind those of
+ * the first. Those that are `wide` are far apart, up to 2^62 and more. */
+static void
+write_items(const char *from, const char *to, bool wide)
+{
+    unsigned a = 0;
+    unsigned b = 0;
+    int y = 0;
+    FILE *rows = fopen(from, "re");
+    FILE *file = fopen(to, "we");
+    cr_assert(rows && file);
+    while (fscanf(rows, "%u,%u,%d\n", &a, &b, &y) == 3) {
+        uint64_t first = a + 1;
+        uint64_t second = IDS + b + 1;
+        first = wide ? first << 52 | (first & 1) : first;
+        second = wide ? second << 52 | (second & 1) : second;
+        fprintf(file, "%d %llu:1 %llu:0.5\n", y, (unsigned long long)first,
+                (unsigned long long)second);
+    }
+    fclose(rows);
+    fclose(file);
+}
+
 /* Writes a job whose rows begin as the same numbers whatever their keys are, over `data`. */
 static void
-write_keyed_job(const char *path, const char *data, const char *keys)
+write_keyed_job(const char *path, const char *data, const char *layer)
 {
     FILE *file = fopen(path, "we");
     cr_assert(file);
     fprintf(
         file,
-        "{\"seed\": 7, \"data\": {\"train\": {\"format\": \"csv\", \"header\": false, %s}, "
+        "{\"seed\": 7, \"data\": {\"train\": {%s}, "
         "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": [{\"type\": "
-        "\"factorization_machine\", \"fields\": 2%s, \"table\": {\"initializer\": {\"type\": "
+        "\"factorization_machine\"%s, \"table\": {\"initializer\": {\"type\": "
         "\"constant\", \"value\": 0.1}}, \"factors\": %d}]}, \"optimizer\": {\"type\": \"adam\", "
         "\"learning_rate\": 0.01}, \"training\": {\"epochs\": 2}, \"cluster\": {\"ps\": 2, "
         "\"workers\": 1}}",
-        data, keys, UNITS);
+        data, layer, UNITS);
     fclose(file);
 }
 
@@ -451,12 +477,32 @@ Test(run_tables, keys_of_64_bits_train_as_small_ids_do)
     cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
     write_rows(rows);
     write_wide_rows(rows, wide_rows);
-    write_keyed_job(job, "\"path\": \"rows.csv\"", "");
+    write_keyed_job(job, CSV "\"path\": \"rows.csv\"", ", \"fields\": 2");
     const double small = loss_of_steps(&command, job, "small");
     write_keyed_job(job,
-                    "\"path\": \"wide.csv\", \"columns\": [{\"column\": 0, \"key\": \"id\"}, "
-                    "{\"column\": 1, \"key\": \"id\"}]",
-                    ", \"keys\": true");
+                    CSV "\"path\": \"wide.csv\", \"columns\": [{\"column\": 0, \"key\": \"id\"}, "
+                        "{\"column\": 1, \"key\": \"id\"}]",
+                    ", \"fields\": 2, \"keys\": true");
+    const double wide = loss_of_steps(&command, job, "wide");
+    cr_expect(small > 0 && small < 1, "%.9g", small);
+    cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
+    command_close(&command);
+}
+
+Test(run_tables, indices_of_64_bits_train_as_small_ones_do)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *small_rows = scratch_path(&command.scratch, "small.svm");
+    cadre_auto(cadre_free) char *wide_rows = scratch_path(&command.scratch, "wide.svm");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_items(rows, small_rows, false);
+    write_items(rows, wide_rows, true);
+    write_keyed_job(job, LIBSVM "\"path\": \"small.svm\", \"features\": 1000", "");
+    const double small = loss_of_steps(&command, job, "small");
+    write_keyed_job(job, LIBSVM "\"path\": \"wide.svm\", \"keys\": true", ", \"keys\": true");
     const double wide = loss_of_steps(&command, job, "wide");
     cr_expect(small > 0 && small < 1, "%.9g", small);
     cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);

@@ -1,22 +1,29 @@
 /*
  * `label index:value index:value ... # comment`, indices from 1, ascending. A `qid:number` right
  * behind the label (ranking sets) is checked and skipped.
+ *
+ * With "keys" an index is a key of 64 bits, and the row is stored as it is read: so many keys of
+ * CADRE_KEY_PARTS numbers, then as many values.
  */
+#include <cadre/program.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/data_column.h"
 #include "worker/data/number.h"
 #include "worker/data/reader.h"
 
 struct cadre_libsvm {
     cadre_reader_t *reader;
-    int64_t features;           /* the largest index that a line may have */
-    cadre_sparse_item_t *items; /* [count]: index and value pairs of the line being read */
-    size_t count;
+    uint64_t index_max;         /* the largest index that a line may have */
+    uint64_t index;             /* the last one of the line being read */
+    size_t count;               /* items of that line */
+    cadre_sparse_item_t *items; /* [count]: its index and value pairs, but with keys */
     size_t capacity;
+    float *row; /* with keys: the row that it is; else NULL */
 };
 
 static bool
@@ -52,40 +59,69 @@ refuse_word(const char *at, const char *end, const char *wanted)
                       cadre_bad_lines_token(at, skip_word(at, end), token), wanted);
 }
 
-/* Reads `index:value` at `*at` and moves `*at` behind it. The index must be above `before`, the one
- * before it on the line. */
+/* Checks the index of an item against the one before it on the line and the largest one. */
 static int
-parse_item(cadre_libsvm_t *self, const char **at, const char *end, uint64_t before)
+check_index(const cadre_libsvm_t *self, uint64_t index)
 {
-    uint64_t index = 0;
-    double number = 0;
-    const char *colon = cadre_number_scan_index(*at, end, INT32_MAX, &index);
-    const char *after =
-        colon && colon < end && *colon == ':' ? cadre_number_scan(colon + 1, end, &number) : NULL;
-    if (!after || (after < end && !is_blank(*after))) {
-        return refuse_word(*at, end, "index:value with a finite number");
-    }
     if (index == 0) {
         return cadre_fail(CADRE_EDATA, "index 0, but indices start at 1");
     }
 
-    if (index <= before) {
+    if (index <= self->index) {
         return cadre_fail(CADRE_EDATA, "index %" PRIu64 " after %" PRIu64 ", but indices ascend",
-                          index, before);
+                          index, self->index);
     }
 
-    if (index > (uint64_t)self->features) {
-        return cadre_fail(CADRE_EDATA, "index %" PRIu64 " is above %" PRId64 " features", index,
-                          self->features);
+    if (index > self->index_max) {
+        return cadre_fail(CADRE_EDATA, "index %" PRIu64 " is above %" PRIu64 " features", index,
+                          self->index_max);
     }
 
-    cadre_sparse_item_t item = {.column = (uint32_t)index - 1};
-    if (!cadre_reader_scale(self->reader, number, &item.value)) {
+    return 0;
+}
+
+/* Adds an item to the line; what a row of keys has no room for is only counted. */
+static void
+add_item(cadre_libsvm_t *self, uint64_t index, float value)
+{
+    const size_t number = self->count;
+    if (!self->row) {
+        self->items = cadre_grow(self->items, number, &self->capacity, sizeof(*self->items));
+        self->items[number] = (cadre_sparse_item_t){.column = (uint32_t)index - 1, .value = value};
+    } else if (number < (uint64_t)self->reader->spec->items) {
+        float *values = self->row + CADRE_KEY_PARTS * self->reader->spec->items;
+        cadre_data_column_write_key(index, self->row + CADRE_KEY_PARTS * number);
+        values[number] = value;
+    }
+    self->index = index;
+    self->count++;
+}
+
+/* Reads `index:value` at `*at` and moves `*at` behind it. */
+static int
+parse_item(cadre_libsvm_t *self, const char **at, const char *end)
+{
+    uint64_t index = 0;
+    double number = 0;
+    const uint64_t most = self->row ? UINT64_MAX : INT32_MAX;
+    const char *colon = cadre_number_scan_index(*at, end, most, &index);
+    const char *after =
+        colon && colon < end && *colon == ':' ? cadre_number_scan(colon + 1, end, &number) : NULL;
+    if (!after || (after < end && !is_blank(*after))) {
+        return refuse_word(*at, end,
+                           self->row ? "key:value with a key below 2^64 and a finite number"
+                                     : "index:value with a finite number");
+    }
+    int status = check_index(self, index);
+    if (status < 0) {
+        return status;
+    }
+
+    float value = 0;
+    if (!cadre_reader_scale(self->reader, number, &value)) {
         return cadre_fail(CADRE_EDATA, "index %" PRIu64 ": %g does not fit f32", index, number);
     }
-
-    self->items = cadre_grow(self->items, self->count, &self->capacity, sizeof(*self->items));
-    self->items[self->count++] = item;
+    add_item(self, index, value);
     *at = after;
     return 0;
 }
@@ -108,7 +144,7 @@ skip_query_id(const char **at, const char *end)
     return 0;
 }
 
-/* Fills self->items and `label` from a line that has a label. */
+/* Fills the items or the row, and `label`, from a line that has a label. */
 static int
 parse_line(cadre_libsvm_t *self, const char *at, const char *end, double *label)
 {
@@ -123,17 +159,20 @@ parse_line(cadre_libsvm_t *self, const char *at, const char *end, double *label)
         return status;
     }
 
+    const int64_t items = self->reader->spec->items;
     self->count = 0;
+    self->index = 0;
+    if (self->row) {
+        memset(self->row, 0, (size_t)self->reader->features * sizeof(*self->row));
+    }
     while (at < end) {
-        uint64_t before = self->count ? self->items[self->count - 1].column + UINT64_C(1) : 0;
-        status = parse_item(self, &at, end, before);
+        status = parse_item(self, &at, end);
         if (status < 0) {
             return status;
         }
         at = skip_blanks(at, end);
     }
 
-    const int64_t items = self->reader->spec->items;
     if (items > 0 && self->count > (uint64_t)items) {
         return cadre_fail(CADRE_EDATA, "%zu items, but \"items\" is %" PRId64, self->count, items);
     }
@@ -155,12 +194,13 @@ add_line(cadre_libsvm_t *self, const char *at, const char *end)
     }
 
     /* Without a number of features in the description, the largest index of the files is that. */
-    if (reader->spec->items == 0 && self->count > 0 &&
-        self->items[self->count - 1].column >= reader->features) {
-        reader->features = (int64_t)self->items[self->count - 1].column + 1;
+    if (reader->spec->items == 0 && self->index > (uint64_t)reader->features) {
+        reader->features = (int64_t)self->index;
     }
 
-    int status = cadre_row_store_add_sparse(reader->store, self->items, self->count, label);
+    int status = self->row
+                     ? cadre_row_store_add(reader->store, self->row, label)
+                     : cadre_row_store_add_sparse(reader->store, self->items, self->count, label);
     return status < 0 ? cadre_fail_within(status, "%s", cadre_reader_path(reader)) : 0;
 }
 
@@ -175,8 +215,15 @@ cadre_libsvm_begin(cadre_reader_t *self)
     const int64_t given = self->spec->features;
     self->libsvm = cadre_calloc(1, sizeof(*self->libsvm));
     self->libsvm->reader = self;
-    self->libsvm->features = given ? given : CADRE_DATA_FEATURES_MAX;
+    self->libsvm->index_max = given ? (uint64_t)given : CADRE_DATA_FEATURES_MAX;
     self->features = given ? given : 1; /* at least one, should all rows be empty */
+    if (self->spec->has_keys) {
+        self->libsvm->index_max = UINT64_MAX;
+        self->features = (CADRE_KEY_PARTS + 1) * self->spec->items;
+        self->libsvm->row = cadre_calloc((size_t)self->features, sizeof(float));
+        cadre_reader_make_store(self, CADRE_ROWS_F32, self->features);
+        return 0;
+    }
     if (self->spec->items > 0) {
         self->features = 2 * self->spec->items; /* indices and values */
     }
@@ -184,7 +231,7 @@ cadre_libsvm_begin(cadre_reader_t *self)
     return 0;
 }
 
-/* Reads the next line, of which a comment and blanks are skipped, as a sparse row. */
+/* Reads the next line, of which a comment and blanks are skipped, as a row. */
 int
 cadre_libsvm_next(cadre_reader_t *self)
 {
@@ -207,6 +254,7 @@ cadre_libsvm_end(cadre_reader_t *self)
 {
     if (self->libsvm) {
         free(self->libsvm->items);
+        free(self->libsvm->row);
         cadre_free(&self->libsvm);
     }
 }

@@ -230,8 +230,20 @@ Test(data_spec, names_the_key_that_is_wrong)
                   "dataset: key \"items\" does not go with format \"csv\"");
     check_refused("{'format':'libsvm','path':'a','features':9,'items':0}",
                   "dataset: key \"items\" must be a whole number from 1 to 65536");
-    check_refused("{'format':'libsvm','path':'a','items':3}",
-                  "dataset: key \"items\" needs \"features\", the largest index");
+    check_refused(
+        "{'format':'libsvm','path':'a','items':3}",
+        "dataset: key \"items\" needs \"features\", the largest index, or \"keys\": true");
+    check_refused(
+        "{'format':'libsvm','path':'a','items':3,'keys':false}",
+        "dataset: key \"items\" needs \"features\", the largest index, or \"keys\": true");
+    check_refused("{'format':'libsvm','path':'a','keys':true}",
+                  "dataset: key \"keys\" needs \"items\", how many indices a row has at most");
+    check_refused(
+        "{'format':'libsvm','path':'a','items':3,'keys':true,'features':9}",
+        "dataset: keys \"features\" and \"keys\" do not go together: an index that is a key "
+        "has all 64 bits");
+    check_refused("{'format':'csv','path':'a','keys':true}",
+                  "dataset: key \"keys\" does not go with format \"csv\"");
     check_refused("{'format':'libsvm','path':'a','header':true}",
                   "dataset: key \"header\" does not go with format \"libsvm\"");
     check_refused("{'format':'idx','path':'a','labels_path':'b','skip_bad':0}",

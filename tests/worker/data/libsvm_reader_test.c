@@ -78,6 +78,57 @@ Test(libsvm_reader, reads_items_as_indices_and_values)
     cadre_source_close(&dataset);
 }
 
+#define KEYS ",'items':2,'keys':true"
+
+/* Checks that the row has this key, as the parts that are given, and value at a place. */
+static void
+check_key(const float *row, int place, const float parts[3], float value)
+{
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(row[3 * place + i], parts[i], "part %d of key %d is %g", i, place,
+                     (double)row[3 * place + i]);
+    }
+    cr_expect_eq(row[6 + place], value);
+}
+
+Test(libsvm_reader, reads_keys_of_64_bits)
+{
+    float row[8];
+    float label = 0;
+    files_write_text("a", "+1 16777217:0.5 9223372036854775807:-2\n-1\n"
+                          "+1 18446744073709551615:3 # the last\n");
+    cadre_source_t *dataset = files_open_well(LIBSVM(KEYS), 3, 8);
+    cr_assert_eq(cadre_source_read(dataset, (int64_t[]){0}, 1, row, &label), 0);
+    check_key(row, 0, (float[]){1, 1, 0}, 0.5F);
+    check_key(row, 1, (float[]){0xffffff, 0xffffff, 0x7fff}, -2);
+    cr_assert_eq(cadre_source_read(dataset, (int64_t[]){1}, 1, row, &label), 0);
+    check_key(row, 0, (float[]){0, 0, 0}, 0);
+    cr_assert_eq(cadre_source_read(dataset, (int64_t[]){2}, 1, row, &label), 0);
+    check_key(row, 0, (float[]){0xffffff, 0xffffff, 0xffff}, 3);
+    check_key(row, 1, (float[]){0, 0, 0}, 0); /* nothing of the row before */
+    cadre_source_close(&dataset);
+
+    static const struct {
+        const char *line;
+        const char *reason;
+    } cases[] = {
+        {"1 18446744073709551616:1", "@/a:2: '18446744073709551616:1' is no key:value with a key "
+                                     "below 2^64 and a finite number"},
+        {"1 0:1", "@/a:2: index 0, but indices start at 1"},
+        {"1 9223372036854775807:1 9223372036854775806:1",
+         "@/a:2: index 9223372036854775806 after 9223372036854775807, but indices ascend"},
+        {"1 1:1 2:1 3:1 4:1", "@/a:2: 4 items, but \"items\" is 2"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        char text[200];
+        snprintf(text, sizeof(text), "1 1:1\n%s\n", cases[i].line);
+        files_write_text("a", text);
+        files_check_refused(LIBSVM(KEYS), CADRE_EDATA, cases[i].reason);
+    }
+    dataset = files_open_well(LIBSVM(KEYS ",'skip_bad':1"), 1, 8);
+    cadre_source_close(&dataset);
+}
+
 Test(libsvm_reader, names_file_and_line_of_a_bad_line)
 {
     static const struct {
@@ -137,6 +188,9 @@ Test(libsvm_reader, survives_random_changes)
     int opened = files_mutate(LIBSVM(",'skip_bad':1"), "a", text, sizeof(text) - 1, 3000);
     cr_assert_gt(opened, 400, "%d", opened);
     opened = files_mutate(LIBSVM(",'skip_bad':1,'features':9,'items':3"), "a", text,
+                          sizeof(text) - 1, 3000);
+    cr_assert_gt(opened, 400, "%d", opened);
+    opened = files_mutate(LIBSVM(",'skip_bad':1,'keys':true,'items':3"), "a", text,
                           sizeof(text) - 1, 3000);
     cr_assert_gt(opened, 400, "%d", opened);
 }

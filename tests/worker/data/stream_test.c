@@ -134,6 +134,7 @@ Test(stream, has_sparse_rows_and_items)
     free(write_lines("a", ROWS, libsvm_line));
     check_streams("'format':'libsvm','path':'a'");
     check_streams("'format':'libsvm','path':'a','features':64,'items':3");
+    check_streams("'format':'libsvm','path':'a','keys':true,'items':3");
 }
 
 Test(stream, skips_the_lines_that_were_skipped)
