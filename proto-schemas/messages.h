@@ -632,15 +632,16 @@
 
 /* A client asks for the values of one partition, or their running average. rows: 0 for all of it,
  * else of so many rows: the payload, one chunk, has their numbers in the variable, of a table their
- * keys, u64 little-endian. */
+ * keys, u64 little-endian. slot: "" for values, else the name of a slot of the optimizer. */
 #define CADRE_READ_FIELDS(F)                                                       \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(U64,  partition,   CADRE_PARTITIONS_PER_VARIABLE_MAX - 1)                    \
     F(U64,  average,     1)                                                        \
-    F(U64,  rows,        CADRE_CLIENT_ROWS_MAX)
+    F(U64,  rows,        CADRE_CLIENT_ROWS_MAX)                                    \
+    F(STR,  slot,        CADRE_NAME_SIZE_MAX)
 
-/* Payload: the partition, or its rows in the order asked, in the variable's dtype. absent: as in
- * VALUES. */
+/* Payload: the partition, or its rows in the order asked, in the variable's dtype; of a slot f32,
+ * cut as in VALUES. absent: as in VALUES. */
 #define CADRE_PART_FIELDS(F)                                                       \
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)                                      \

@@ -11,6 +11,7 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/catalogue/variable_slots.h"
 #include "coordinator/core/provisioning/row_plan.h"
 
 /* Checks that rows may be asked of a variable: by key of a table, by number of a dense one. */
@@ -81,21 +82,24 @@ check_ids(const cadre_variable_t *self, const int64_t *ids, size_t count)
     return 0;
 }
 
-/* Reads the rows of a plan. */
+/* Reads the rows of a plan: of the values, or of a slot as a PULL names it. */
 static int
-read_planned(cadre_variable_t *self, const cadre_row_plan_t *plan, cadre_tensor_t *rows,
-             int64_t timeout_ms)
+read_planned(cadre_variable_t *self, const cadre_row_plan_t *plan, uint64_t slot,
+             cadre_tensor_t *rows, int64_t timeout_ms)
 {
     cadre_coordinator_t *coordinator = self->coordinator;
     cadre_auto(cadre_tensor_fini) cadre_tensor_t tensor = {0};
     int64_t shape[CADRE_RANK_MAX];
     const int rank = rows_shape(self, plan->count, shape);
+    if (slot > 0 && self->table) {
+        shape[1] = (int64_t)cadre_variable_slots_row_elements(self);
+    }
     int status = cadre_tensor_init(&tensor, self->dtype, shape, rank);
     if (status < 0) {
         return status;
     }
 
-    cadre_operation_t operation = {.target = tensor.data};
+    cadre_operation_t operation = {.target = tensor.data, .slot = slot};
     cadre_gate_lock(coordinator->gate);
     cadre_operations_read_rows(&coordinator->core.operations, plan, &operation);
     status = cadre_coordinator_await(coordinator, &operation, cadre_gate_deadline_ms(timeout_ms),
@@ -111,19 +115,33 @@ read_planned(cadre_variable_t *self, const cadre_row_plan_t *plan, cadre_tensor_
     return 0;
 }
 
-/* Reads the rows of a variable that `ids` names, in that order. */
+/* Reads the rows of a variable that `ids` names, which were checked, in that order. */
+static int
+read_ids(cadre_variable_t *self, uint64_t slot, const int64_t *ids, size_t count,
+         cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
+    cadre_row_plan_init(&plan, self, ids, 0, count);
+    return read_planned(self, &plan, slot, rows, timeout_ms);
+}
+
 int
 cadre_variable_read_rows(cadre_variable_t *self, const int64_t *ids, size_t count,
                          cadre_tensor_t *rows, int64_t timeout_ms)
 {
     int status = check_ids(self, ids, count);
-    if (status < 0) {
-        return status;
-    }
+    return status < 0 ? status : read_ids(self, 0, ids, count, rows, timeout_ms);
+}
 
-    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
-    cadre_row_plan_init(&plan, self, ids, 0, count);
-    return read_planned(self, &plan, rows, timeout_ms);
+/* Reads rows of a slot of the variable's optimizer. */
+int
+cadre_variable_read_slot_rows(cadre_variable_t *self, const char *slot, const int64_t *ids,
+                              size_t count, cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    uint64_t number = 0;
+    int status = check_ids(self, ids, count);
+    status = status < 0 ? status : cadre_variable_slots_find(self, slot, &number);
+    return status < 0 ? status : read_ids(self, number, ids, count, rows, timeout_ms);
 }
 
 /* Reads consecutive rows of a variable. */
@@ -143,7 +161,7 @@ cadre_variable_read_slice(cadre_variable_t *self, int64_t first, size_t count, c
 
     cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
     cadre_row_plan_init(&plan, self, NULL, first, count);
-    return read_planned(self, &plan, rows, timeout_ms);
+    return read_planned(self, &plan, 0, rows, timeout_ms);
 }
 
 /* --- ranges --- */
@@ -351,13 +369,19 @@ cadre_variable_read_keys(cadre_variable_t *self, const uint64_t *keys, size_t co
                          cadre_tensor_t *rows, int64_t timeout_ms)
 {
     int status = check_keys(self, keys, count);
-    if (status < 0) {
-        return status;
-    }
+    return status < 0 ? status : read_ids(self, 0, (const int64_t *)keys, count, rows, timeout_ms);
+}
 
-    cadre_auto(cadre_row_plan_fini) cadre_row_plan_t plan;
-    cadre_row_plan_init(&plan, self, (const int64_t *)keys, 0, count);
-    return read_planned(self, &plan, rows, timeout_ms);
+/* Reads a slot of the table's optimizer by key, in the order of the keys. */
+int
+cadre_variable_read_slot_keys(cadre_variable_t *self, const char *slot, const uint64_t *keys,
+                              size_t count, cadre_tensor_t *rows, int64_t timeout_ms)
+{
+    uint64_t number = 0;
+    int status = check_keys(self, keys, count);
+    status = status < 0 ? status : cadre_variable_slots_find(self, slot, &number);
+    return status < 0 ? status
+                      : read_ids(self, number, (const int64_t *)keys, count, rows, timeout_ms);
 }
 
 /* Assigns to rows of a table by key. */

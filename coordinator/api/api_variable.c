@@ -12,6 +12,7 @@
 #include "common/tensor/split.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/catalogue/variable_slots.h"
 
 /* Under the lock: waits until no closure can name the variable that was dropped by drop `number`
  * any more. The synchronous step that is being filled ends with the closures it has, or they would
@@ -124,20 +125,6 @@ cadre_variable_slot_name(const cadre_variable_t *self, int slot)
     return is_there ? cadre_optimizer_slot_name(&self->optimizer, (size_t)slot) : NULL;
 }
 
-/* Fails because an optimizer has no slot of this name, and names those that it has. */
-static int
-fail_unknown_slot(const cadre_variable_t *self, const char *slot)
-{
-    char names[CADRE_TEXT_SIZE_MAX] = "";
-    for (int i = 0; i < cadre_variable_slot_count(self); i++) {
-        const size_t at = strlen(names);
-        snprintf(names + at, sizeof(names) - at, "%s%s", i > 0 ? ", " : "",
-                 cadre_variable_slot_name(self, i));
-    }
-    return cadre_fail(CADRE_ENOTFOUND, "the optimizer of variable %s has no slot %s, it has %s",
-                      self->name, slot ? slot : "NULL", names[0] ? names : "none");
-}
-
 /* Reads a slot of a variable's optimizer by its name, with the steps of each part. */
 int
 cadre_variable_read_slot(cadre_variable_t *self, const char *slot, cadre_tensor_t *value,
@@ -146,13 +133,9 @@ cadre_variable_read_slot(cadre_variable_t *self, const char *slot, cadre_tensor_
     if (!self) {
         return cadre_fail(CADRE_EINVALID, "this is no variable: NULL");
     }
-    for (int i = 0; slot && i < cadre_variable_slot_count(self); i++) {
-        if (strcmp(cadre_variable_slot_name(self, i), slot) == 0) {
-            const cadre_operation_t operation = {.slot = (uint64_t)i + 1, .steps = steps};
-            return read_one(self, operation, value, timeout_ms);
-        }
-    }
-    return fail_unknown_slot(self, slot);
+    cadre_operation_t operation = {.steps = steps};
+    int status = cadre_variable_slots_find(self, slot, &operation.slot);
+    return status < 0 ? status : read_one(self, operation, value, timeout_ms);
 }
 
 /* Reads a variable of one element as a number. */

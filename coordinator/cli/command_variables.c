@@ -26,6 +26,7 @@ enum {
     KEY_WAIT,
     KEY_AVERAGE,
     KEY_ROWS,
+    KEY_SLOT,
 
     WAIT_S = 10, /* default of --wait */
     WAIT_S_MAX = 86400,
@@ -37,6 +38,7 @@ typedef struct {
     const char *name; /* of the variable to read; NULL: list them */
     uint64_t *keys;   /* of the rows that --rows names; NULL: all values are read */
     size_t key_count;
+    const char *slot; /* of the optimizer, that --slot names; NULL: values are read */
     int64_t wait_s;
     bool average;
     bool json;
@@ -115,6 +117,9 @@ parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--rows: %s", cadre_error_text());
         }
         break;
+    case KEY_SLOT:
+        self->slot = argument;
+        break;
     case 'o':
         self->json = cadre_verb_is_json(argument, state);
         break;
@@ -129,6 +134,9 @@ parse(int key, char *argument, struct argp_state *state)
         if (self->keys && (!self->name || self->average)) {
             argp_error(state, self->name ? "--rows and --average: rows are read as they are"
                                          : "--rows needs the NAME of a variable");
+        }
+        if (self->slot && !self->keys) {
+            argp_error(state, "--slot needs --rows KEY,...: whose rows of the slot are read");
         }
         break;
     default:
@@ -305,8 +313,14 @@ static int
 read_some(cadre_client_t *client, const flags_t *flags)
 {
     cadre_auto(cadre_client_rows_fini) cadre_client_rows_t rows = {.found = NULL};
-    int status = cadre_client_read_rows(client, flags->name, flags->keys, flags->key_count, &rows,
-                                        1000 * flags->wait_s);
+    const cadre_client_slot_rows_t slot = {.variable = flags->name,
+                                           .slot = flags->slot,
+                                           .keys = flags->keys,
+                                           .count = flags->key_count};
+    const int64_t timeout_ms = 1000 * flags->wait_s;
+    int status = flags->slot ? cadre_client_read_slot_rows(client, &slot, &rows, timeout_ms)
+                             : cadre_client_read_rows(client, flags->name, flags->keys,
+                                                      flags->key_count, &rows, timeout_ms);
     if (status < 0) {
         return status;
     }
@@ -389,6 +403,10 @@ cadre_command_variables(int argc, char **argv)
          "Print these rows of NAME alone, a line each, which begins with the key: of a table the "
          "rows of these keys, and which have none (-1 is the key 2^64 - 1, as in data); else those "
          "with these numbers, from 0 on",
+         0},
+        {"slot", KEY_SLOT, "SLOT", 0,
+         "With --rows: print, in the place of the values, what the optimizer keeps for these rows "
+         "under this name, such as adagrad's accumulator (docs/optimizers.md)",
          0},
         {"output", 'o', "json|text", 0, "As JSON on one line", 0},
         {0}};

@@ -120,6 +120,7 @@ typedef struct {
     const cadre_client_variable_t *variable;
     uint64_t id;
     bool average;
+    const char *slot; /* of the optimizer; "": values are read */
     int64_t deadline_ms;
     cadre_tensor_t *value;
     const uint64_t *keys; /* [count] of the rows; NULL: all of the variable */
@@ -132,9 +133,11 @@ static int
 read_part(cadre_client_t *self, const reading_t *reading, uint32_t partition)
 {
     cadre_client_request_t request = {.next = NULL};
-    cadre_message_t message = {
-        .type = CADRE_MESSAGE_READ,
-        .read = {.variable = reading->id, .partition = partition, .average = reading->average}};
+    cadre_message_t message = {.type = CADRE_MESSAGE_READ,
+                               .read = {.variable = reading->id,
+                                        .partition = partition,
+                                        .average = reading->average,
+                                        .slot = reading->slot}};
     int status =
         cadre_client_ask(self, &message, CADRE_MESSAGE_PART, reading->deadline_ms, &request);
     if (status == 0 && request.answer.part.status != 0) {
@@ -231,9 +234,12 @@ static int
 copy_rows(const cadre_message_t *message, const reading_t *reading, const place_t *places,
           size_t count)
 {
-    const size_t row_bytes = cadre_tensor_size_bytes(reading->value) / reading->count;
     const cadre_u64s_t *absent = &message->part.absent;
     const size_t size_bytes = cadre_message_chunks_size_bytes(message);
+    if (reading->slot[0] && is_table(reading->variable) && size_bytes == count * sizeof(float)) {
+        reading->value->shape[1] = 1; /* one accumulator for each row */
+    }
+    const size_t row_bytes = cadre_tensor_size_bytes(reading->value) / reading->count;
     if (size_bytes != row_bytes * count || absent->count != (count + 63) / 64) {
         return cadre_fail(CADRE_EMALFORMED,
                           "variable %s: %zu bytes and %zu words came for %zu rows of %zu bytes",
@@ -261,9 +267,11 @@ static int
 read_some(cadre_client_t *self, const reading_t *reading, const place_t *places, size_t count)
 {
     cadre_client_request_t request = {.next = NULL};
-    cadre_message_t message = {
-        .type = CADRE_MESSAGE_READ,
-        .read = {.variable = reading->id, .partition = places[0].partition, .rows = count}};
+    cadre_message_t message = {.type = CADRE_MESSAGE_READ,
+                               .read = {.variable = reading->id,
+                                        .partition = places[0].partition,
+                                        .rows = count,
+                                        .slot = reading->slot}};
     cadre_chunk_t *keys = cadre_chunk_new(count * sizeof(uint64_t));
     for (size_t k = 0; k < count; k++) {
         memcpy((char *)cadre_chunk_data(keys) + k * sizeof(uint64_t),
@@ -371,8 +379,10 @@ read_either(cadre_client_t *self, const char *name, bool average, cadre_tensor_t
             int64_t timeout_ms)
 {
     cadre_tensor_t whole = {.data = NULL};
-    reading_t reading = {
-        .average = average, .deadline_ms = cadre_gate_deadline_ms(timeout_ms), .value = &whole};
+    reading_t reading = {.average = average,
+                         .slot = "",
+                         .deadline_ms = cadre_gate_deadline_ms(timeout_ms),
+                         .value = &whole};
     cadre_gate_lock(self->gate);
     int status = read_by_name(self, name ? name : "", &reading);
     cadre_gate_unlock_and_wake(self->gate);
@@ -409,27 +419,29 @@ cadre_client_rows_fini(cadre_client_rows_t *rows)
     }
 }
 
-/* Reads some rows of a variable. */
-int
-cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *keys, size_t count,
-                       cadre_client_rows_t *rows, int64_t timeout_ms)
+/* Reads some rows of the values or of a slot. */
+static int
+read_named(cadre_client_t *self, const cadre_client_slot_rows_t *what, cadre_client_rows_t *rows,
+           int64_t timeout_ms)
 {
-    if (!keys || count == 0) {
-        return cadre_fail(CADRE_EINVALID, "no row of variable %s is asked for", name ? name : "");
+    const char *name = what->variable ? what->variable : "";
+    if (!what->keys || what->count == 0) {
+        return cadre_fail(CADRE_EINVALID, "no row of variable %s is asked for", name);
     }
-    if (count > CADRE_CLIENT_ROWS_PER_CALL_MAX) {
-        return cadre_fail(CADRE_ETOOLARGE, "%zu rows of variable %s: one call takes %d", count,
-                          name ? name : "", CADRE_CLIENT_ROWS_PER_CALL_MAX);
+    if (what->count > CADRE_CLIENT_ROWS_PER_CALL_MAX) {
+        return cadre_fail(CADRE_ETOOLARGE, "%zu rows of variable %s: one call takes %d",
+                          what->count, name, CADRE_CLIENT_ROWS_PER_CALL_MAX);
     }
 
-    cadre_client_rows_t read = {.found = cadre_calloc(count, sizeof(*read.found))};
-    reading_t reading = {.deadline_ms = cadre_gate_deadline_ms(timeout_ms),
+    cadre_client_rows_t read = {.found = cadre_calloc(what->count, sizeof(*read.found))};
+    reading_t reading = {.slot = what->slot,
+                         .deadline_ms = cadre_gate_deadline_ms(timeout_ms),
                          .value = &read.values,
-                         .keys = keys,
-                         .count = count,
+                         .keys = what->keys,
+                         .count = what->count,
                          .found = read.found};
     cadre_gate_lock(self->gate);
-    int status = read_by_name(self, name ? name : "", &reading);
+    int status = read_by_name(self, name, &reading);
     cadre_gate_unlock_and_wake(self->gate);
     if (status < 0 || !rows) {
         cadre_client_rows_fini(&read);
@@ -439,4 +451,24 @@ cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *k
     cadre_client_rows_fini(rows);
     *rows = read;
     return 0;
+}
+
+int
+cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *keys, size_t count,
+                       cadre_client_rows_t *rows, int64_t timeout_ms)
+{
+    const cadre_client_slot_rows_t what = {
+        .variable = name, .slot = "", .keys = keys, .count = count};
+    return read_named(self, &what, rows, timeout_ms);
+}
+
+int
+cadre_client_read_slot_rows(cadre_client_t *self, const cadre_client_slot_rows_t *what,
+                            cadre_client_rows_t *rows, int64_t timeout_ms)
+{
+    if (!what || !what->slot || !what->slot[0] || strlen(what->slot) > CADRE_NAME_SIZE_MAX) {
+        return cadre_fail(CADRE_EINVALID, "the name of a slot has 1 to %d bytes",
+                          CADRE_NAME_SIZE_MAX);
+    }
+    return read_named(self, what, rows, timeout_ms);
 }

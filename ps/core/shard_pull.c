@@ -46,20 +46,15 @@ cadre_shard_pull_slot(const cadre_partition_t *partition, cadre_pulled_t what)
 int
 cadre_shard_pull_check(const cadre_shard_part_t *part, cadre_pulled_t what)
 {
-    const cadre_partition_t *partition = part->partition;
-    if (part->table) {
-        return what.kind == CADRE_PULLED_WIRE || what.kind == CADRE_PULLED_EXACT
-                   ? 0
-                   : cadre_shard_part_fail(
-                         part, cadre_fail(CADRE_EINVALID, "of a table only values are pulled"));
-    }
-    if (what.kind == CADRE_PULLED_AVERAGE && !cadre_partition_has_average(partition)) {
+    const bool has_average = part->partition && cadre_partition_has_average(part->partition);
+    if (what.kind == CADRE_PULLED_AVERAGE && !has_average) {
         return cadre_shard_part_fail(part, cadre_fail(CADRE_EINVALID, "there is no average"));
     }
-    if (what.kind == CADRE_PULLED_SLOT && what.slot >= cadre_partition_slot_count(partition)) {
-        return cadre_shard_part_fail(part,
-                                     cadre_fail(CADRE_EINVALID, "slot %zu of its %zu slots",
-                                                what.slot, cadre_partition_slot_count(partition)));
+    const size_t slots = part->table ? cadre_table_slot_count(part->table)
+                                     : cadre_partition_slot_count(part->partition);
+    if (what.kind == CADRE_PULLED_SLOT && what.slot >= slots) {
+        return cadre_shard_part_fail(
+            part, cadre_fail(CADRE_EINVALID, "slot %zu of its %zu slots", what.slot, slots));
     }
     return 0;
 }

@@ -8,6 +8,9 @@
 #include "common/tensor/dtype.h"
 #include "ps/core/shard_tables.h"
 
+/* Values in the dtype of their variable. */
+static const cadre_pulled_t exact = {.kind = CADRE_PULLED_EXACT};
+
 /* Fails with CADRE_EINVALID unless all rows are of this part. */
 static int
 check_ids(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
@@ -58,13 +61,17 @@ find_rows(const cadre_shard_parts_t *parts, const cadre_part_rows_t *rows, cadre
     return 0;
 }
 
-/* Returns the bytes of one row of a part in its own dtype. */
+/* Returns the bytes of one row of what is pulled of a part, values in its own dtype. */
 static size_t
-row_size_bytes(const cadre_shard_part_t *part)
+row_size_bytes(const cadre_shard_part_t *part, cadre_pulled_t what)
 {
+    if (!part->table) {
+        return (size_t)cadre_partition_row_elements(part->partition) *
+               cadre_dtype_size(part->spec.dtype);
+    }
     const size_t elements =
-        part->table ? part->spec.table.dim : (size_t)cadre_partition_row_elements(part->partition);
-    return elements * cadre_dtype_size(part->spec.dtype);
+        what.kind == CADRE_PULLED_SLOT ? cadre_table_slot_width(part->table) : part->spec.table.dim;
+    return elements * sizeof(float);
 }
 
 /* Checks all records before anything is copied. */
@@ -82,7 +89,7 @@ check_rows(const cadre_shard_parts_t *parts, const cadre_row_list_t *list, cadre
             return status;
         }
         count += rows.count;
-        size_bytes += rows.count * row_size_bytes(part);
+        size_bytes += rows.count * row_size_bytes(part, what);
     }
     if (count > 1 && size_bytes > CADRE_ROWS_SIZE_MAX) {
         return cadre_fail(CADRE_ETOOLARGE, "%zu bytes of rows, one answer has %d: ask in parts",
@@ -135,7 +142,7 @@ add_chunks(const cadre_shard_part_t *part, size_t count, cadre_pulled_t what,
            cadre_message_t *answer, cadre_chunk_layout_t *layout)
 {
     const cadre_partition_spec_t *spec = &part->spec;
-    int status = cadre_chunk_layout_init(layout, count, row_size_bytes(part));
+    int status = cadre_chunk_layout_init(layout, count, row_size_bytes(part, what));
     if (status < 0) {
         return status;
     }
@@ -178,6 +185,10 @@ add_table_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, ca
     answered->unchanged += rows->count - keys.count;
     if (answered->pulled->absent_words > 0) {
         find_absent(part, rows, answered->listed, answered->pulled->absent);
+    }
+    if (what.kind == CADRE_PULLED_SLOT) {
+        cadre_shard_tables_pull_slot(part, &keys, what.slot, answer->chunks + first);
+        return 0;
     }
     status = cadre_shard_tables_pull(part, &keys,
                                      what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype,
@@ -283,7 +294,7 @@ cadre_shard_rows_size_bytes(const cadre_shard_parts_t *parts, const cadre_messag
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(parts, rows.variable, rows.partition, &part) == 0) {
             const cadre_partition_spec_t *spec = &part->spec;
-            size_bytes += rows.count * row_size_bytes(part) / cadre_dtype_size(spec->dtype) *
+            size_bytes += rows.count * row_size_bytes(part, exact) / cadre_dtype_size(spec->dtype) *
                           cadre_dtype_size(spec->wire);
         }
     }
@@ -298,7 +309,7 @@ static cadre_chunk_layout_t
 layout_of(const cadre_shard_part_t *part, const cadre_part_rows_t *rows)
 {
     cadre_chunk_layout_t layout = {.count = 0};
-    (void)cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part));
+    (void)cadre_chunk_layout_init(&layout, rows->count, row_size_bytes(part, exact));
     return layout;
 }
 
@@ -341,7 +352,7 @@ cadre_shard_rows_check(const cadre_shard_parts_t *parts, const cadre_message_t *
     if (status < 0) {
         return status;
     }
-    status = check_rows(parts, list, (cadre_pulled_t){.kind = CADRE_PULLED_EXACT});
+    status = check_rows(parts, list, exact);
     if (status < 0) {
         return status;
     }

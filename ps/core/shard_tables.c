@@ -125,6 +125,20 @@ cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t
     return 0;
 }
 
+void
+cadre_shard_tables_pull_slot(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
+                             size_t slot, cadre_chunk_t *const *chunks)
+{
+    const uint32_t width = (uint32_t)cadre_table_slot_width(part->table);
+    const size_t chunk_rows =
+        layout_of(width, keys->count, CADRE_F32).stride_bytes / width / sizeof(float);
+    for (size_t first = 0; first < keys->count; first += chunk_rows) {
+        const size_t here = cadre_min_u64(keys->count - first, chunk_rows);
+        cadre_table_pull_slot(part->table, slot, here, keys->items + first,
+                              cadre_chunk_data(chunks[first / chunk_rows]));
+    }
+}
+
 /* --- push --- */
 
 int

@@ -34,6 +34,11 @@ void cadre_table_keys_fini(cadre_table_keys_t *self);
 int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
                             cadre_dtype_t dtype, cadre_chunk_t *const *chunks);
 
+/* Copies slot number `slot` of some keys into `chunks`, cut as `count` rows of
+ * cadre_table_slot_width numbers, f32. */
+void cadre_shard_tables_pull_slot(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
+                                  size_t slot, cadre_chunk_t *const *chunks);
+
 /* Returns how many chunks gradients of `count` keys come in. Fails with CADRE_ETOOLARGE above
  * CADRE_TABLE_KEYS_MAX. */
 int cadre_shard_tables_chunk_count(const cadre_shard_part_t *part, uint64_t count, size_t *out);

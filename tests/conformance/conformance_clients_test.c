@@ -387,6 +387,65 @@ Test(conformance_clients, K11_a_client_reads_more_rows_than_one_request_names)
     stage_close(&stage);
 }
 
+/* Creates a table with a slot of one number for each row, in which key 5 has a row. */
+static void
+make_row_wise_table(stage_t *stage)
+{
+    static const float numbers[] = {1, -1};
+    const cadre_tensor_t row = cadre_tensor_view(CADRE_F32, numbers, (const int64_t[]){1, 2}, 2);
+    cadre_table_options_t options = cadre_table_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAGRAD);
+    options.row_wise = true;
+    cadre_variable_t *table = NULL;
+    OK(cadre_variable_create_table(stage->coordinator, "wise", 2, &options, &table));
+    OK(cadre_variable_assign_keys(table, CADRE_VARIABLE_SET, (const uint64_t[]){5}, 1, &row,
+                                  LOCAL_WAIT_MS));
+}
+
+Test(conformance_clients, K13_a_client_reads_rows_of_what_the_optimizer_keeps)
+{
+    static const uint64_t keys[] = {5, 6, 5};
+    stage_t stage;
+    char text[4096];
+    open_job(&stage, 2, 1, false);
+    make_table(&stage);
+    make_row_wise_table(&stage);
+    cadre_client_t *client = attach(&stage);
+    cadre_client_rows_t rows = {.found = NULL};
+    cadre_client_slot_rows_t what = {
+        .variable = "wise", .slot = "accumulator", .keys = keys, .count = 3};
+    OK(cadre_client_read_slot_rows(client, &what, &rows, LOCAL_WAIT_MS));
+    cr_assert_eq(rows.values.shape[0], 3);
+    cr_assert_eq(rows.values.shape[1], 1);
+    for (int i = 0; i < 3; i++) {
+        cr_expect_eq(((const float *)rows.values.data)[i], 0.1F);
+        cr_expect_eq(rows.found[i], i != 1);
+    }
+    what.slot = "velocity";
+    FAILS(cadre_client_read_slot_rows(client, &what, &rows, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+          "the optimizer of variable wise has no slot velocity, it has accumulator");
+    what.slot = "";
+    FAILS(cadre_client_read_slot_rows(client, &what, &rows, LOCAL_WAIT_MS), CADRE_EINVALID,
+          "the name of a slot");
+    what = (cadre_client_slot_rows_t){
+        .variable = "users", .slot = "accumulator", .keys = keys, .count = 3};
+    FAILS(cadre_client_read_slot_rows(client, &what, &rows, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
+          "no slot accumulator, it has none");
+    cadre_client_rows_fini(&rows);
+    cadre_client_close(&client);
+
+    cr_assert_eq(
+        run_variables(&stage, (const char *[3]){"wise", "--rows=5,6", "--slot=accumulator"}, text),
+        0, "%s", text);
+    cr_expect_str_eq(text, "5 0.100000001\n6 has no row\n");
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"wise", "--rows=5", "--slot=m"}, text),
+                  0);
+    cr_expect(strstr(text, "no slot m, it has accumulator"), "%s", text);
+    cr_assert_neq(run_variables(&stage, (const char *[3]){"wise", "--slot", "m"}, text), 0);
+    cr_expect(strstr(text, "--slot needs --rows"), "%s", text);
+    stage_close(&stage);
+}
+
 Test(conformance_clients, K12_a_command_prints_rows)
 {
     stage_t stage;

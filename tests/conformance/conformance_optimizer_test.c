@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include <cadre/rows.h>
+
 #include "common/base/memory.h"
 #include "tests/conformance/stage.h"
 
@@ -444,6 +446,14 @@ expect_slot(stage_t *stage, const char *slot, double wanted, uint64_t updates)
         cr_assert_float_eq(got, wanted, 1e-5, "%s of element %d is %g, not %g", slot, i, got,
                            wanted);
     }
+    const int64_t some[] = {WIDE_ROWS - 1, 0, WIDE_ROWS - 1};
+    OK(cadre_variable_read_slot_rows(stage->wide, slot, some, 3, &value, LOCAL_WAIT_MS));
+    cr_assert_eq(cadre_tensor_count(&value), 3);
+    for (int i = 0; i < 3; i++) {
+        const double got = (double)((const float *)value.data)[i];
+        cr_assert_float_eq(got, wanted, 1e-5, "%s of row %d is %g, not %g", slot, (int)some[i], got,
+                           wanted);
+    }
     for (int part = 0; part < 3; part++) {
         cr_assert_eq(steps[part], updates, "part %d: %d steps", part, (int)steps[part]);
     }
@@ -515,6 +525,9 @@ read_slots_of(int ps)
     expect_moments(&stage, UPDATES);
     FAILS(cadre_variable_read_slot(stage.wide, "m", NULL, NULL, LOCAL_WAIT_MS), CADRE_ENOTFOUND,
           "no slot m, it has momentum, velocity");
+    FAILS(cadre_variable_read_slot_rows(stage.wide, "m", (const int64_t[]){0}, 1, NULL,
+                                        LOCAL_WAIT_MS),
+          CADRE_ENOTFOUND, "no slot m, it has momentum, velocity");
     stage_close(&stage);
 }
 

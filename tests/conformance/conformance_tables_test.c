@@ -299,6 +299,93 @@ Test(conformance_tables, T9_keys_of_the_programs_memory_are_rows)
     local_cluster_close(&self.cluster);
 }
 
+/* Trains ids 0 to IDS - 1 so many times, each by a gradient of 1. */
+static void
+train_all(job_t *self, int times)
+{
+    int numbers[IDS];
+    int64_t ids[IDS];
+    for (int i = 0; i < IDS; i++) {
+        numbers[i] = i;
+    }
+    const cadre_tensor_t tensor = ids_of(false, numbers, ids);
+    const cadre_argument_t argument = {"ids", &tensor};
+    cadre_call_t call = cadre_call_tensors(&argument, 1);
+    for (int i = 0; i < times; i++) {
+        OK(cadre_coordinator_schedule(self->cluster.coordinator, self->step, &call, LOCAL_WAIT_MS,
+                                      NULL));
+    }
+    join(self);
+}
+
+/* Passes when each number of adagrad's slot is what `times` gradients of 1 make it, and of a key
+ * without a row what it begins with. */
+static void
+expect_accumulator(job_t *self, int64_t width, int times)
+{
+    enum { ASKED = IDS + 1 }; /* the last one has no row */
+    uint64_t keys[ASKED] = {[IDS] = UINT64_MAX};
+    for (uint64_t i = 0; i < IDS; i++) {
+        keys[i] = IDS - 1 - i;
+    }
+    cadre_tensor_t value = {.data = NULL};
+    OK(cadre_variable_read_slot_keys(self->table, "accumulator", keys, ASKED, &value,
+                                     LOCAL_WAIT_MS));
+    cr_assert(value.rank == 2 && value.shape[0] == ASKED && value.shape[1] == width);
+    for (int64_t i = 0; i < ASKED * width; i++) {
+        const double wanted = 0.1 + (i / width == IDS ? 0 : times);
+        const float got = ((const float *)value.data)[i];
+        cr_assert_float_eq(got, wanted, 1e-5, "number %d is %g, not %g", (int)i, (double)got,
+                           wanted);
+    }
+    cadre_tensor_fini(&value);
+}
+
+static void
+read_slots(bool row_wise)
+{
+    enum { TIMES = 3 };
+    const local_cluster_options_t cluster = options_of(2, CADRE_ASYNC);
+    job_t self = {.rate = rate};
+    local_cluster_open(&self.cluster, &cluster);
+    cadre_table_options_t options = cadre_table_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAGRAD);
+    options.row_wise = row_wise;
+    OK(cadre_variable_create_table(self.cluster.coordinator, "users", WIDTH, &options,
+                                   &self.table));
+    self.step = network(&self);
+    cr_assert_eq(cadre_variable_slot_count(self.table), 1);
+    cr_assert_str_eq(cadre_variable_slot_name(self.table, 0), "accumulator");
+    expect_accumulator(&self, row_wise ? 1 : WIDTH, 0);
+    train_all(&self, TIMES);
+    expect_accumulator(&self, row_wise ? 1 : WIDTH, TIMES);
+    OK(cadre_checkpoint_save(self.cluster.coordinator, NULL, LOCAL_WAIT_MS, NULL));
+    local_cluster_restart(&self.cluster, LOCAL_PS, 0);
+    expect_accumulator(&self, row_wise ? 1 : WIDTH, TIMES);
+
+    const uint64_t key = 1;
+    cadre_tensor_t value = {.data = NULL};
+    FAILS(cadre_variable_read_slot_keys(self.table, "momentum", &key, 1, &value, LOCAL_WAIT_MS),
+          CADRE_ENOTFOUND, "the optimizer of variable users has no slot momentum, it has accumul");
+    FAILS(cadre_variable_read_slot_keys(self.table, NULL, &key, 1, &value, LOCAL_WAIT_MS),
+          CADRE_ENOTFOUND, "has no slot NULL");
+    FAILS(cadre_variable_read_slot_keys(self.table, "accumulator", &key, 0, &value, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "no row of variable users");
+    FAILS(cadre_variable_read_slot(self.table, "accumulator", &value, NULL, LOCAL_WAIT_MS),
+          CADRE_EINVALID, "users is a table");
+    local_cluster_close(&self.cluster);
+}
+
+Test(conformance_tables, T10_slots_of_the_optimizer_are_read_by_key)
+{
+    read_slots(false);
+}
+
+Test(conformance_tables, T10_slots_of_one_number_for_each_row_are_read_by_key)
+{
+    read_slots(true);
+}
+
 Test(conformance_tables, T4_resumes_with_another_number_of_ps)
 {
     static const int numbers[] = {3, 1, 2};

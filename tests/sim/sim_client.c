@@ -114,7 +114,7 @@ ask_for_values(sim_client_t *self)
     const uint32_t at = (uint32_t)draw(self, 0, check->variable_count - 1);
     const uint32_t part = (uint32_t)draw(self, 0, check->variables[at].part_count - 1);
     cadre_message_t message = {.type = CADRE_MESSAGE_READ,
-                               .read = {.variable = at + 1, .partition = part}};
+                               .read = {.variable = at + 1, .partition = part, .slot = ""}};
     ask(self, &message, &(sim_wish_t){.variable = at, .partition = part});
     cadre_message_fini(&message);
 }

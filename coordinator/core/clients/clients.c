@@ -10,6 +10,7 @@
 #include "common/tensor/split.h"
 #include "common/wire/codec.h"
 #include "common/wire/row_list.h"
+#include "coordinator/core/catalogue/variable_slots.h"
 #include "coordinator/core/members/rights.h"
 
 void
@@ -320,6 +321,14 @@ read_size_bytes(const cadre_variable_t *variable, const cadre_read_message_t *re
     return rows * variable->row_size_bytes;
 }
 
+/* Gives the slot that a client asks for, as a PULL names it; 0 for none. */
+static int
+find_slot(const cadre_variable_t *variable, const cadre_read_message_t *read, uint64_t *slot)
+{
+    *slot = 0;
+    return read->slot[0] ? cadre_variable_slots_find(variable, read->slot, slot) : 0;
+}
+
 /* Checks that a client may read of a variable what it asks for. */
 static int
 check_read(const cadre_variable_t *variable, const cadre_message_t *message)
@@ -336,6 +345,11 @@ check_read(const cadre_variable_t *variable, const cadre_message_t *message)
                           "variable %s is a table, which is read by rows: name their keys "
                           "(cadre_client_read_rows, or `cadre variables %s --rows KEY,...`)",
                           variable->name, variable->name);
+    }
+    uint64_t slot = 0;
+    int status = find_slot(variable, read, &slot);
+    if (status < 0) {
+        return status;
     }
     if (read->average && variable->optimizer.average_momentum == 0) {
         return cadre_fail(CADRE_EINVALID, "variable %s keeps no average", variable->name);
@@ -410,12 +424,16 @@ on_read(cadre_clients_t *self, cadre_attached_t *client, const cadre_message_t *
     }
 
     log_read(self, client, variable, read);
+    uint64_t slot = 0;
+    (void)find_slot(variable, read, &slot); /* it was checked */
+
     const uint64_t whole[] = {variable->id, read->partition, 0}; /* 0: the client holds none */
     const uint64_t rows[] = {variable->id, read->partition, CADRE_ROWS_LISTED, read->rows};
     cadre_message_t pull = cadre_effects_message(self->links.effects, CADRE_MESSAGE_PULL);
     pull.pull = (cadre_pull_message_t){.partitions = {whole, read->rows > 0 ? 0 : 3},
                                        .rows = {rows, read->rows > 0 ? 4 : 0},
                                        .average = read->average,
+                                       .slot = slot,
                                        .absence = read->rows > 0};
     if (read->rows > 0) {
         cadre_message_add_chunk(&pull, cadre_chunk_ref(message->chunks[0]));

@@ -8,7 +8,9 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/chunk_layout.h"
+#include "common/tensor/dtype.h"
 #include "common/tensor/split.h"
+#include "coordinator/core/catalogue/variable_slots.h"
 
 /* Version in a PULL: the sender holds none, so the whole partition is sent. */
 enum { HELD_NONE = 0 };
@@ -190,6 +192,16 @@ take_bytes(const cadre_message_t *message, size_t *k, size_t *at, size_t size_by
     }
 }
 
+/* Returns the bytes of a row of what is read. */
+static size_t
+row_size_of(const cadre_operation_t *operation)
+{
+    const cadre_variable_t *variable = operation->plan->variable;
+    return operation->slot > 0
+               ? cadre_variable_slots_row_elements(variable) * cadre_dtype_size(variable->dtype)
+               : variable->row_size_bytes;
+}
+
 /* Takes the VALUES of one message of a plan, and copies each row to its position in
  * operation->target. */
 static void
@@ -206,7 +218,7 @@ on_rows(void *context, uint64_t number, const cadre_message_t *reply, int status
     }
     const cadre_row_plan_t *plan = operation->plan;
     const cadre_row_plan_message_t *message = &plan->messages[number];
-    const size_t row_size_bytes = plan->variable->row_size_bytes;
+    const size_t row_size_bytes = row_size_of(operation);
     if (cadre_message_chunks_size_bytes(reply) != message->row_count * row_size_bytes) {
         end_one(operation, CADRE_EMALFORMED, "a shard sent rows of another size");
         return;
@@ -240,6 +252,7 @@ cadre_operations_read_rows(cadre_operations_t *self, const cadre_row_plan_t *pla
         message.pull =
             (cadre_pull_message_t){.generation = generation_of(self, planned->shard),
                                    .average = operation->average,
+                                   .slot = operation->slot,
                                    .rows = cadre_row_part_list(records, planned->part_count)};
         if (ids) {
             cadre_message_add_chunk(&message, ids);
@@ -249,7 +262,7 @@ cadre_operations_read_rows(cadre_operations_t *self, const cadre_row_plan_t *pla
                                  i);
         /* time limits allow for the bytes that the answer will have */
         cadre_shard_requests_expect(self->links.requests, planned->shard,
-                                    planned->row_count * plan->variable->row_size_bytes);
+                                    planned->row_count * row_size_of(operation));
     }
 }
 

@@ -149,6 +149,25 @@ typedef struct {
 CADRE_API int cadre_client_read_rows(cadre_client_t *self, const char *name, const uint64_t *keys,
                                      size_t count, cadre_client_rows_t *rows, int64_t timeout_ms);
 
+/* Rows of a slot. The struct gets no more fields in later versions. */
+typedef struct {
+    const char *variable;
+    const char *slot;     /* a name that docs/optimizers.md has, such as "accumulator" */
+    const uint64_t *keys; /* [count], as cadre_client_read_rows has them */
+    size_t count;
+} cadre_client_slot_rows_t;
+
+/* Reads rows of what the optimizer of a variable keeps, as cadre_client_read_rows reads rows of the
+ * values: f32, of a table with `row_wise` Adagrad [count, 1]. A key that has no row is not `found`,
+ * and has what the slot begins with.
+ *
+ * CADRE_ENOTFOUND: the job has no such variable, or its optimizer no such slot; the error names
+ *   those that it has.
+ * Fails otherwise as cadre_client_read_rows. */
+CADRE_API int cadre_client_read_slot_rows(cadre_client_t *self,
+                                          const cadre_client_slot_rows_t *what,
+                                          cadre_client_rows_t *rows, int64_t timeout_ms);
+
 /* Frees what was read, and leaves it empty. NULL does nothing. */
 CADRE_API void cadre_client_rows_fini(cadre_client_rows_t *rows);
 

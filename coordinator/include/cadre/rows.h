@@ -38,6 +38,14 @@ extern "C" {
 CADRE_API int cadre_variable_read_rows(cadre_variable_t *self, const int64_t *ids, size_t count,
                                        cadre_tensor_t *rows, int64_t timeout_ms);
 
+/* Reads rows of a slot of the variable's optimizer, such as Adam's "momentum" (<cadre/variable.h>,
+ * cadre_variable_read_slot), as cadre_variable_read_rows reads rows of the values; f32.
+ *
+ * CADRE_ENOTFOUND: the optimizer has no such slot; the error names those that it has. */
+CADRE_API int cadre_variable_read_slot_rows(cadre_variable_t *self, const char *slot,
+                                            const int64_t *ids, size_t count, cadre_tensor_t *rows,
+                                            int64_t timeout_ms);
+
 /* Reads `count` rows from row `first` on, as cadre_variable_read_rows does.
  *
  * CADRE_EINVALID: they are not all rows of the variable, or `count` is 0. */

@@ -21,7 +21,7 @@
  *
  * A table is a variable, with the calls of <cadre/variable.h> for its name, parts, learning rate
  * and end (cadre_variable_drop); its shape is that of a row, [dim], its dtype f32. Calls that read
- * or assign a variable as a whole, or its slots, fail for a table with CADRE_EINVALID. Names,
+ * or assign a variable as a whole, or a whole slot, fail for a table with CADRE_EINVALID. Names,
  * errors, waiting and threads are as <cadre/coordinator.h> says.
  */
 #ifndef CADRE_TABLE_H
@@ -139,6 +139,16 @@ CADRE_API bool cadre_variable_is_table(const cadre_variable_t *self);
  * CADRE_ETOOLARGE: there are more than 67,108,864 keys. */
 CADRE_API int cadre_variable_read_keys(cadre_variable_t *self, const uint64_t *keys, size_t count,
                                        cadre_tensor_t *rows, int64_t timeout_ms);
+
+/* Reads a slot of the table's optimizer, such as Adagrad's "accumulator", of `keys` [count] as
+ * cadre_variable_read_keys reads their values: a tensor of [count, dim] f32, or of [count, 1] where
+ * the table is `row_wise`. A key without a row has what the slot begins with.
+ * cadre_variable_slot_count and cadre_variable_slot_name (<cadre/variable.h>) list the slots.
+ *
+ * CADRE_ENOTFOUND: the optimizer has no such slot; the error names those that it has. */
+CADRE_API int cadre_variable_read_slot_keys(cadre_variable_t *self, const char *slot,
+                                            const uint64_t *keys, size_t count,
+                                            cadre_tensor_t *rows, int64_t timeout_ms);
 
 /* Assigns to the rows of `keys` [count], exactly once, as cadre_variable_assign_rows: row i of
  * `rows` [count, dim] belongs to keys[i]. CADRE_VARIABLE_SET gives a key without a row its row,

@@ -303,6 +303,36 @@ cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const u
     return 0;
 }
 
+/* --- slots --- */
+
+size_t
+cadre_table_slot_count(const cadre_table_t *self)
+{
+    return cadre_row_optimizer_slot_count(&self->optimizer);
+}
+
+size_t
+cadre_table_slot_width(const cadre_table_t *self)
+{
+    return cadre_row_optimizer_slot_width(&self->optimizer);
+}
+
+void
+cadre_table_pull_slot(const cadre_table_t *self, size_t slot, size_t count, const uint64_t *keys,
+                      float *numbers)
+{
+    const size_t width = cadre_table_slot_width(self);
+    for (size_t i = 0; i < count; i++, numbers += width) {
+        const uint32_t row = cadre_row_index_find(self->index, keys[i]);
+        if (row == CADRE_ROW_NONE) {
+            cadre_row_optimizer_begin_slot(&self->optimizer, slot, numbers);
+        } else {
+            memcpy(numbers, cadre_row_pages_read(self->pages, row, (int)slot),
+                   width * sizeof(*numbers));
+        }
+    }
+}
+
 /* Returns whether a key had its present values at `version` already. Every version since then was
  * an update, so a row that the last so many updates have not changed is the same; and so is a key
  * that has no row, when none was removed. Steps of rows wrap: an old row may look young, and counts

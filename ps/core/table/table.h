@@ -90,6 +90,16 @@ bool cadre_table_has(const cadre_table_t *self, uint64_t key);
 int cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
                      void *values);
 
+/* Returns how many slots the optimizer keeps, and how many numbers of each a row has. */
+size_t cadre_table_slot_count(const cadre_table_t *self);
+size_t cadre_table_slot_width(const cadre_table_t *self);
+
+/* Writes slot number `slot`, below cadre_table_slot_count, of `count` keys, in any order and as
+ * often as they are named, to `numbers`: [count, cadre_table_slot_width]. A key without a row has
+ * what the slot begins with. */
+void cadre_table_pull_slot(const cadre_table_t *self, size_t slot, size_t count,
+                           const uint64_t *keys, float *numbers);
+
 /* Notes in `unchanged` which of `count` keys have the values that they had at a version of this
  * table: `held` is of each that version plus 1, or 0, which is never unchanged. What was assigned
  * to, and any key without a row once one was removed, may count as changed though it is not. */

@@ -116,6 +116,54 @@ Test(shard_tables, refuses_bad_updates_and_changes_nothing)
     close_shard(&self);
 }
 
+/* Pulls a slot of one key as the coordinator does; the caller ends the answer. */
+static void
+pull_slot(fixture_t *self, uint64_t slot, uint64_t key, cadre_message_t *answer)
+{
+    const uint64_t listed[] = {TABLE, 0, CADRE_ROWS_LISTED, 1};
+    cadre_message_t message = question(CADRE_MESSAGE_PULL, &THE_COORDINATOR);
+    message.pull = (cadre_pull_message_t){
+        .generation = GENERATION, .rows = {listed, 4}, .slot = slot, .absence = 1};
+    cadre_message_add_chunk(&message, cadre_chunk_new_copy(&key, sizeof(key)));
+    ask(self, &THE_COORDINATOR, &message, answer);
+}
+
+Test(shard_tables, gives_slots_by_key)
+{
+    const double parameters[] = {1, 0.5, 1e-7};
+    const uint64_t keys[] = {7, UINT64_MAX - 1};
+    cadre_message_t answer;
+    for (uint64_t row_wise = 0; row_wise < 2; row_wise++) {
+        fixture_t self = open_shard(NULL);
+        table_create_t table;
+        cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+        table_create(&table, 0, 1)->message.optimizer = CADRE_OPTIMIZER_ADAGRAD;
+        table.message.optimizer_parameters = (cadre_f64s_t){parameters, 3};
+        table.table[1] = row_wise;
+        cr_assert_eq(create(&self, &table.message), 0, "%s", cadre_error_text());
+        cr_assert_eq(push_keys(&self, 1, 2, keys, 2), 0);
+        for (int i = 0; i < 3; i++) { /* the third has no row */
+            const uint64_t key = i < 2 ? keys[i] : 8;
+            pull_slot(&self, 1, key, &answer);
+            cr_assert_eq(answer.values.status, 0, "%s", answer.values.text);
+            cr_assert_eq(answer.chunk_count, 1);
+            const size_t width = row_wise ? 1 : DIM;
+            cr_assert_eq(cadre_chunk_size_bytes(answer.chunks[0]), width * sizeof(float));
+            const float *numbers = cadre_chunk_data(answer.chunks[0]);
+            for (size_t k = 0; k < width; k++) {
+                cr_expect_eq(numbers[k], i < 2 ? 4.5F : 0.5F, "%g", (double)numbers[k]);
+            }
+            cr_expect_eq(answer.values.absent.items[0], i == 2);
+            cadre_message_fini(&answer);
+        }
+        pull_slot(&self, 2, 7, &answer);
+        cr_expect_eq(answer.values.status, -CADRE_EINVALID);
+        cr_expect(strstr(answer.values.text, "slot 1 of its 1 slots"), "%s", answer.values.text);
+        cadre_message_fini(&answer);
+        close_shard(&self);
+    }
+}
+
 Test(shard_tables, refuses_bad_pulls)
 {
     fixture_t self = open_pushed();

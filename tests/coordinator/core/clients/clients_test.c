@@ -162,7 +162,7 @@ static void
 read_part(fixture_t *self, const cadre_task_t *client, uint64_t request, uint64_t variable)
 {
     cadre_message_t message = {.type = CADRE_MESSAGE_READ, .epoch = FIXTURE_EPOCH};
-    message.read.variable = variable;
+    message.read = (cadre_read_message_t){.variable = variable, .slot = ""};
     say(self, client, request, message);
 }
 
@@ -194,7 +194,7 @@ read_keys(fixture_t *self, const cadre_task_t *client, uint64_t variable, uint64
 {
     static const uint64_t keys[] = {7, 11};
     cadre_message_t message = {.type = CADRE_MESSAGE_READ, .epoch = FIXTURE_EPOCH};
-    message.read = (cadre_read_message_t){.variable = variable, .rows = count};
+    message.read = (cadre_read_message_t){.variable = variable, .rows = count, .slot = ""};
     for (int i = 0; i < chunks; i++) {
         cadre_message_add_chunk(&message, cadre_chunk_new_copy(keys, sizeof(keys)));
     }
@@ -231,6 +231,29 @@ Test(clients, read_rows_of_a_table_and_hear_which_there_are)
     cr_expect_eq(part->part.absent.items[0], 2);
     cr_expect_eq(part->chunk_count, 1);
     cr_expect(fixture_logged(self, "client_reads"));
+    fixture_destroy(&self);
+}
+
+Test(clients, read_rows_of_a_slot_by_its_name)
+{
+    static const char *const names[] = {"accumulator", "momentum"};
+    cadre_task_t client;
+    fixture_t *self = job_with_client(&client);
+    cadre_variable_t *table = fixture_add_table(self, "users", 2);
+    table->optimizer.kind = CADRE_OPTIMIZER_ADAGRAD;
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_message_t message = {.type = CADRE_MESSAGE_READ, .epoch = FIXTURE_EPOCH};
+        message.read =
+            (cadre_read_message_t){.variable = table->id, .rows = 1, .slot = names[1 - i]};
+        cadre_message_add_chunk(&message, cadre_chunk_new_copy("01234567", 8));
+        say(self, &client, 4, message);
+    }
+    const cadre_message_t *part = fixture_sent(self, &client, CADRE_MESSAGE_PART, 0);
+    cr_assert_eq(part->part.status, (uint64_t)-CADRE_ENOTFOUND);
+    cr_expect(strstr(part->part.text, "has no slot momentum, it has accumulator"), "%s",
+              part->part.text);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_PULL), 1);
+    cr_expect_eq(fixture_sent(self, NULL, CADRE_MESSAGE_PULL, 0)->pull.slot, 1);
     fixture_destroy(&self);
 }
 
