@@ -409,8 +409,8 @@ write_wide_rows(const char *from, const char *to)
     fclose(file);
 }
 
-/* Writes the rows of write_rows as items of LIBSVM: the ids of the second column are behind those of
- * the first. Those that are `wide` are far apart, up to 2^62 and more. */
+/* Writes the rows of write_rows as items of LIBSVM: the ids of the second column are behind those
+ * of the first. Those that are `wide` are far apart, up to 2^62 and more. */
 static void
 write_items(const char *from, const char *to, bool wide)
 {
