@@ -11,7 +11,6 @@
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
-#include "coordinator/cli/train/inner_optimizer.h"
 #include "ps/core/values/optimizer.h"
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
@@ -140,11 +139,10 @@ cadre_bench_mlp_local_program(const cadre_bench_network_t *network, int steps,
     cadre_node_t pulled[CADRE_BENCH_VARIABLES_MAX];
     cadre_node_t values[CADRE_BENCH_VARIABLES_MAX];
     cadre_inner_slots_t slots[CADRE_BENCH_VARIABLES_MAX] = {{{{0}}}};
-    cadre_inner_optimizer_t optimizer;
+    cadre_inner_optimizer_t inner = {.optimizer = cadre_optimizer_spec_give(&spec)};
     const int count = 2 * network->layers;
     add_variables(network, p, pulled);
     memcpy(values, pulled, sizeof(values));
-    cadre_inner_optimizer_begin(&optimizer, p, &spec);
     for (int step = 0; step < steps; step++) {
         int64_t begin = step * network->batch;
         cadre_node_t gradients[CADRE_BENCH_VARIABLES_MAX];
@@ -152,10 +150,7 @@ cadre_bench_mlp_local_program(const cadre_bench_network_t *network, int steps,
             add_layers(network, p, values, cadre_op_slice(p, x, 0, begin, network->batch),
                        cadre_op_slice(p, y, 0, begin, network->batch));
         cadre_op_gradient(p, loss, values, count, gradients);
-        cadre_inner_optimizer_step(&optimizer);
-        for (int i = 0; i < count; i++) {
-            values[i] = cadre_inner_optimizer_apply(&optimizer, values[i], gradients[i], &slots[i]);
-        }
+        cadre_op_inner_step(p, &inner, values, gradients, slots, count);
     }
 
     for (int i = 0; i < count; i++) {

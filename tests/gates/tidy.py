@@ -74,7 +74,7 @@ BELOW = {
     "common/system": "base",
     "common/tensor": "base",
     "common/spec": "base tensor",
-    "common/graph": "base tensor",
+    "common/graph": "base tensor spec",
     "common/wire": "base tensor spec proto-schemas",
     "common/session": "base wire",
     "common/keys": "base system wire",

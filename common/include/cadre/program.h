@@ -51,6 +51,7 @@
 
 #include <stdint.h>
 
+#include <cadre/optimizer.h>
 #include <cadre/status.h>
 #include <cadre/tensor.h>
 
@@ -579,7 +580,7 @@ CADRE_API cadre_node_t cadre_op_in_batch_softmax(cadre_program_t *self, cadre_no
                                                  cadre_node_t candidates, cadre_node_t ids,
                                                  cadre_node_t log_q);
 
-/* --- Gradients and outputs --- */
+/* --- Gradients --- */
 
 /* For example:
  *
@@ -612,6 +613,63 @@ CADRE_API cadre_node_t cadre_op_clip_by_norm(cadre_program_t *self, cadre_node_t
  */
 CADRE_API cadre_node_t cadre_op_clip_by_global_norm(cadre_program_t *self, cadre_node_t *nodes,
                                                     int count, float norm);
+
+/* --- Local steps: an optimizer that a closure runs itself, before it pushes how far it came --- */
+
+/* An optimizer as part of a program. Zeroed but for `optimizer` before the first step; afterwards
+ * only cadre_op_inner_step changes it. The struct will get no further fields. */
+typedef struct {
+    cadre_optimizer_t optimizer; /* sgd, momentum, nesterov, adam or adamw */
+    int step;                    /* steps that were added */
+    cadre_node_t shared[4];      /* numbers that all steps share, once there is a first */
+} cadre_inner_optimizer_t;
+
+/* What it keeps of one value between steps, of the value's shape. Zeroed before the first step:
+ * moments begin at 0 with each closure. The struct will get no further fields. */
+typedef struct {
+    cadre_node_t moments[2];
+} cadre_inner_slots_t;
+
+/* Adds the optimizer's next step: replaces each of `count` values (f32) by what it is after a step
+ * along its gradient, a node of the same shape. slots[i] is what is kept of values[i]. So a closure
+ * trains for eight steps, each on 32 of its rows, and is one push:
+ *
+ *     cadre_inner_optimizer_t inner = {.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADAM)};
+ *     cadre_inner_slots_t slots[2] = {0};
+ *     cadre_node_t now[2] = {w, b}, gradients[2];
+ *     for (int i = 0; i < 8; i++) {
+ *         cadre_node_t logits = cadre_op_dense(p, cadre_op_slice(p, x, 0, 32 * i, 32), now[0],
+ *                                              now[1]);
+ *         cadre_node_t labels = cadre_op_slice(p, y, 0, 32 * i, 32);
+ *         cadre_op_gradient(p, cadre_op_softmax_cross_entropy(p, logits, labels), now, 2,
+ *                           gradients);
+ *         cadre_op_inner_step(p, &inner, now, gradients, slots, 2);
+ *     }
+ *     cadre_op_push(p, w, cadre_op_sub(p, w, now[0]));
+ *     cadre_op_push(p, b, cadre_op_sub(p, b, now[1]));
+ *
+ * What is pushed is pulled - now, a gradient for the variable's optimizer: with sgd and a learning
+ * rate of 1 the variable becomes what the closure came to (docs/strategies.md, "Local steps").
+ *
+ * Formulas are those by which a ps updates (Keras 3, keras/src/optimizers/<name>.py), with w the
+ * value, g its gradient, lr the learning rate and t the number of the step, from 1:
+ *
+ *     sgd       w -= lr g
+ *     momentum  m = momentum m - lr g;  w += m
+ *     nesterov  m = momentum m - lr g;  w += momentum m - lr g
+ *     adam      m += (g - m) (1 - beta_1);  v += (g^2 - v) (1 - beta_2)
+ *               w -= m alpha / (sqrt(v) + epsilon),  alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t)
+ *     adamw     w -= w weight_decay lr, then adam
+ *
+ * alpha is computed in double, all else in f32. Mistakes that cadre_program_finish reports:
+ *
+ * CADRE_EINVALID: another kind, or a parameter out of its range.
+ * CADRE_ESHAPE: a value and its gradient have different shapes. */
+CADRE_API void cadre_op_inner_step(cadre_program_t *self, cadre_inner_optimizer_t *inner,
+                                   cadre_node_t *values, const cadre_node_t *gradients,
+                                   cadre_inner_slots_t *slots, int count);
+
+/* --- Outputs --- */
 
 /* Sends `gradient` to the variable `variable` (a node from cadre_op_var or cadre_op_var_of, of the
  * same type and shape) when the closure ends; once per variable. */

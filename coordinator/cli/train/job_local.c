@@ -6,7 +6,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
-#include "coordinator/cli/train/inner_optimizer.h"
+#include "common/graph/inner_optimizer.h"
 
 enum { POINTER_SIZE = 96 };
 

@@ -10,7 +10,6 @@
 #include "common/spec/wire_dtype.h"
 #include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/evaluation.h"
-#include "coordinator/cli/train/inner_optimizer.h"
 #include "coordinator/cli/train/job_local.h"
 #include "coordinator/cli/train/job_model.h"
 #include "coordinator/cli/train/job_optimizer.h"
@@ -276,8 +275,8 @@ build(const cadre_job_t *job, const int64_t widths[2], cadre_network_t *network)
 typedef struct {
     const cadre_job_t *job;
     cadre_network_t *network;
-    cadre_inner_optimizer_t optimizer;
-    cadre_inner_slots_t slots[CADRE_NETWORK_VARIABLES_MAX];
+    cadre_inner_optimizer_t inner;
+    cadre_inner_slots_t slots[CADRE_NETWORK_VARIABLES_MAX]; /* of the trained variables */
     cadre_node_t pulled[CADRE_NETWORK_VARIABLES_MAX]; /* the variables before the first step */
 } local_t;
 
@@ -289,27 +288,47 @@ clip_elements(cadre_program_t *program, cadre_node_t gradient, double limit)
     return cadre_op_max(program, below, cadre_op_const_f32(program, (float)-limit));
 }
 
-/* Moves each trained variable by one step of the inner optimizer, and each running average of
- * batch_norm toward the moments of this step's rows. variable->node is the moved value from then
- * on. */
+/* Moves the trained variables by one step of the inner optimizer; variable->node is the moved value
+ * from then on. gradients[i]: that of variable i. */
 static void
-move_variables(local_t *self, cadre_node_t loss)
+step_variables(local_t *self, const cadre_node_t *gradients)
 {
     const cadre_job_t *job = self->job;
     cadre_network_t *network = self->network;
+    cadre_node_t values[CADRE_NETWORK_VARIABLES_MAX];
+    cadre_node_t clipped[CADRE_NETWORK_VARIABLES_MAX];
+    int count = 0;
+    for (size_t i = 0; i < network->variable_count; i++) {
+        if (is_trained(&network->variables[i])) {
+            values[count] = network->variables[i].node;
+            clipped[count++] = job->clip_value > 0
+                                   ? clip_elements(network->program, gradients[i], job->clip_value)
+                                   : gradients[i];
+        }
+    }
+
+    cadre_op_inner_step(network->program, &self->inner, values, clipped, self->slots, count);
+    count = 0;
+    for (size_t i = 0; i < network->variable_count; i++) {
+        if (is_trained(&network->variables[i])) {
+            network->variables[i].node = values[count++];
+        }
+    }
+}
+
+/* Moves each trained variable by one step of the inner optimizer, and each running average of
+ * batch_norm toward the moments of this step's rows. */
+static void
+move_variables(local_t *self, cadre_node_t loss)
+{
+    cadre_network_t *network = self->network;
     cadre_program_t *program = network->program;
     cadre_node_t gradients[CADRE_NETWORK_VARIABLES_MAX];
-    add_gradients(job, network, penalise_all(job, network, loss), gradients);
-    cadre_inner_optimizer_step(&self->optimizer);
+    add_gradients(self->job, network, penalise_all(self->job, network, loss), gradients);
+    step_variables(self, gradients);
     for (size_t i = 0; i < network->variable_count; i++) {
         cadre_network_variable_t *variable = &network->variables[i];
-        if (is_trained(variable)) {
-            cadre_node_t gradient = job->clip_value > 0
-                                        ? clip_elements(program, gradients[i], job->clip_value)
-                                        : gradients[i];
-            variable->node = cadre_inner_optimizer_apply(&self->optimizer, variable->node, gradient,
-                                                         &self->slots[i]);
-        } else if (variable->drift.id != 0) {
+        if (!is_trained(variable) && variable->drift.id != 0) {
             cadre_node_t rate = cadre_op_const_f32(program, (float)CADRE_NETWORK_AVERAGE_RATE);
             cadre_node_t moved = cadre_op_mul(program, rate, variable->drift);
             variable->node = cadre_op_sub(program, variable->node, moved);
@@ -381,7 +400,7 @@ build_local(const cadre_job_t *job, const int64_t widths[2], cadre_dim_t rows, i
     cadre_auto(cadre_free) local_t *local = cadre_calloc(1, sizeof(*local));
     local->job = job;
     local->network = network;
-    cadre_inner_optimizer_begin(&local->optimizer, program, &spec);
+    local->inner.optimizer = cadre_optimizer_spec_give(&spec);
     cadre_node_t mean = cadre_op_const_f32(program, 0);
     for (int64_t begin = 0; begin < rows.factor; begin += step) {
         const cadre_dim_t length = {cadre_min_i64(step, rows.factor - begin), rows.symbol};
