@@ -1,14 +1,16 @@
 /*
  * row_program - a program over some rows of its variables, made of one over whole variables.
  *
- * The two compute the same, bit for bit, as far as ids are in range: a variable that is only looked
- * up (row_sets.h) has, in the row program, as many rows as the symbol `cadre_program_rows_symbol`
- * stands for, and what is looked up in it is named by positions among these, which are further
- * arguments, of i32 also where ids are i64. Nothing else changes: variables, pushes, results and
- * the arguments of the program keep their numbers. Whoever runs it finds the ids first, by the id
- * program, makes a list of them without duplicates for each set, and pulls and pushes the rows of
- * that list. Rows beyond the list are padding, at which no position points: what they hold changes
- * nothing but themselves.
+ * The two compute the same, bit for bit, as far as ids are in range and nothing is added up over
+ * rows: such a sum, the norm of a gradient, has the same terms but for zeros, which a device may
+ * group, and so round, otherwise. A variable that is only looked up (row_sets.h) has, in the row
+ * program, as many rows as the symbol `cadre_program_rows_symbol` stands for, and what is looked up
+ * in it is named by positions among these, which are further arguments, of i32 also where ids are
+ * i64. Nothing else changes: variables, pushes, results and the arguments of the program keep their
+ * numbers. Whoever runs it finds the ids first, by the id program, makes a list of them without
+ * duplicates for each set, and pulls and pushes the rows of that list. Rows beyond the list are
+ * padding, at which no position points: what they hold, which must be finite where rows are added
+ * up, changes nothing but themselves.
  *
  * Owner:   whoever made it. Thread: never changes once made.
  */

@@ -114,6 +114,16 @@ take_lookup(finder_t *self, const cadre_program_node_t *node, int table)
     }
 }
 
+/* Returns whether a node adds up all rows of a value that is zero where no id points: those rows
+ * add nothing, so that the sum needs none of them. */
+static bool
+is_sum_of_rows(finder_t *self, const cadre_program_node_t *node)
+{
+    return node->op == CADRE_OP_REDUCE && node->attributes[CADRE_FUNCTION] == CADRE_REDUCE_SUM &&
+           node->attributes[CADRE_REDUCE_BEGIN] == 0 && self->parents[node->inputs[0]] != NONE &&
+           self->is_zero[node->inputs[0]];
+}
+
 /* Takes a node that adds rows to a table of zeros at the ids of its input 1. */
 static void
 take_sum(finder_t *self, const cadre_program_node_t *node, int32_t index)
@@ -247,7 +257,7 @@ take_node(finder_t *self, int32_t index)
         take_lookup(self, node, 3);
     } else if (node->op == CADRE_OP_BAG_GRAD || node->op == CADRE_OP_SCATTER) {
         take_sum(self, node, index);
-    } else {
+    } else if (!is_sum_of_rows(self, node)) {
         keep_inputs_whole(self, node, NONE);
     }
 }

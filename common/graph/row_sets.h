@@ -9,8 +9,11 @@
  * points, the variable. Variables that meet in a row-wise value need the same rows: they share a
  * set of ids.
  *
- * Anything else that reads a row-wise value, such as a penalty on a whole table or a clip by the
- * norm of its gradient, leaves the variables in it whole.
+ * A row-wise value that is zero where no id points, as a gradient is, may be added up over all its
+ * rows too: the norm of a gradient is that of the rows that it is about.
+ *
+ * Anything else that reads a row-wise value, such as a penalty on a whole table, leaves the
+ * variables in it whole.
  *
  * Owner:   whoever found them. Thread: any one.
  */

@@ -157,6 +157,29 @@ TABLES = [
      "common/graph signs", swap("= i == 0 ? -1 : 1", "= 1")),
     ("in-batch-same", "a candidate that is there twice counts twice",
      "common/graph differences", swap("NO_SCORE", "0")),
+    ("rows-of-any-sum", "a sum over all rows of a table is one over those that are looked up",
+     "common/graph is_sum_of_rows", without("self->is_zero[node->inputs[0]]")),
+    ("rows-of-a-mean", "a mean over all rows of a gradient divides by those that are looked up",
+     "common/graph is_sum_of_rows",
+     without("node->attributes[CADRE_FUNCTION] == CADRE_REDUCE_SUM")),
+    ("rows-of-sums-of-rows", "sums of each row are taken for a sum over rows",
+     "common/graph is_sum_of_rows", without("node->attributes[CADRE_REDUCE_BEGIN] == 0")),
+]
+
+# --- local steps: the optimizers that programs run ---
+
+STEPS = [
+    ("inner-second-rate", "the second moment of an inner adam is not corrected by the step",
+     "common/graph rate_of", swap("pow(parameters[CADRE_ADAM_BETA_2], step)",
+                                  "parameters[CADRE_ADAM_BETA_2]")),
+    ("inner-slots-lost", "an inner momentum begins anew at each step",
+     "common/graph apply_momentum", swap("slots->moments[0] = moment", "slots->moments[0] = none")),
+    ("inner-nesterov-is-momentum", "an inner nesterov does not look ahead",
+     "common/graph apply_momentum", swap("moment = velocity(self, moment, moved);", "")),
+    ("inner-broadcast", "the gradient of one number moves a whole value",
+     "common/graph check_pair", swap("bool fits = cadre_extents_equal(", "bool fits = true || cadre_extents_equal(")),
+    ("inner-constants-anew", "each step has constants of its own",
+     "common/graph cadre_op_inner_step", swap("inner->step == 0", "inner->step >= 0")),
 ]
 
 # --- bf16 inside programs ---
@@ -190,4 +213,4 @@ BF16 = [
      "worker/device cadre_cpu_matmul", swap("= wide + left->count", "= wide")),
 ]
 
-PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES + BF16
+PROGRAMS = GRADIENTS + LAYERS + SHAPES + KERNELS + PLANS + TABLES + STEPS + BF16

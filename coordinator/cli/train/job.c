@@ -744,8 +744,6 @@ check_table(const cadre_job_t *self, const cadre_layer_t *layer, const char *nam
         why = "optimizer.use_ema: a table keeps no averages";
     } else if (self->delay_compensation > 0) {
         why = "training.delay_compensation: a table does not keep what was pulled";
-    } else if (self->clip_norm > 0 || self->global_clip_norm > 0) {
-        why = "clip_norm and global_clip_norm, norms of all rows: use optimizer.clip_value";
     } else if (cadre_job_is_local(self)) {
         why = "training.local_steps: steps of a closure move whole variables";
     }

@@ -1,6 +1,9 @@
 /*
- * Programs over rows of their variables compute the bits that the programs over whole variables do.
+ * Programs over rows of their variables compute the bits that the programs over whole variables do,
+ * and where they clip by norms, which are sums over rows, the same numbers but for rounding.
  */
+#include <math.h>
+
 #include "tests/worker/device/run_program.h"
 
 #include "common/graph/program_data.h"
@@ -128,9 +131,34 @@ push_way(draw_t *self, cadre_node_t loss)
     }
 }
 
+/* Pushes the gradients of four variables, of which a and b are read once more: clipped each by its
+ * own norm, or by that of all. */
+static void
+push_clipped(draw_t *self, cadre_node_t loss, bool together)
+{
+    enum { CLIPPED = 4 };
+    const float norm = 0.05F;
+    cadre_program_t *p = self->program;
+    const cadre_node_t *of = self->variables;
+    const cadre_node_t variables[CLIPPED] = {of[0], of[1], of[3], of[4]};
+    cadre_node_t read = cadre_op_mul(p, cadre_op_take(p, of[0], self->ids[0]),
+                                     cadre_op_sum(p, cadre_op_take(p, of[1], self->ids[1]), 1));
+    loss = cadre_op_add(p, loss, cadre_op_mean_all(p, cadre_op_square(p, read)));
+    cadre_node_t gradients[CLIPPED];
+    cadre_op_gradient(p, loss, variables, CLIPPED, gradients);
+    if (together) {
+        cadre_op_clip_by_global_norm(p, gradients, CLIPPED, norm);
+    }
+    for (int i = 0; i < CLIPPED; i++) {
+        cadre_node_t gradient =
+            together ? gradients[i] : cadre_op_clip_by_norm(p, gradients[i], norm);
+        cadre_op_push(p, variables[i], gradient);
+    }
+}
+
 /* A model that reads tables, and now and then one of them whole. */
 static cadre_program_t *
-random_program(uint64_t seed)
+random_program(uint64_t seed, bool clips)
 {
     draw_t self;
     begin(&self, seed);
@@ -150,7 +178,9 @@ random_program(uint64_t seed)
         cadre_node_t whole = cadre_op_mean_all(p, self.tables[below(&self, self.count)]);
         loss = cadre_op_add(p, loss, whole);
     }
-    if (below(&self, 4) == 0) {
+    if (clips) {
+        push_clipped(&self, loss, seed % 2 == 0);
+    } else if (below(&self, 4) == 0) {
         push_way(&self, loss);
     } else {
         cadre_op_minimize(p, loss);
@@ -315,11 +345,29 @@ find_rows(cadre_slot_t *slot, const cadre_row_program_t *rows, run_t *self, list
     }
 }
 
+/* Expects a row of two gradients to be the same: to the bit, or so near as sums are that are
+ * rounded otherwise. */
+static void
+compare_row(const float *left, const float *right, int variable, bool is_clipped, int seed)
+{
+    const int64_t width = shapes[variable][1];
+    for (int64_t k = 0; k < width && is_clipped; k++) {
+        cr_assert_leq(fabsf(left[k] - right[k]), 1e-5F * fabsf(left[k]), "seed %d, %s: %.9g, %.9g",
+                      seed, names[variable], (double)left[k], (double)right[k]);
+    }
+    if (!is_clipped) {
+        cr_assert_arr_eq(left, right, (size_t)width * sizeof(float), "seed %d, %s", seed,
+                         names[variable]);
+    }
+}
+
 /* Expects the gradient of rows of a variable to be those rows of the whole gradient, whose other
  * rows are zero. */
 static void
-compare(const run_t *whole, const run_t *part, int variable, const list_t *list, int seed)
+compare(const run_t *runs[2], int variable, const list_t *list, bool is_clipped, int seed)
 {
+    const run_t *whole = runs[0];
+    const run_t *part = runs[1];
     int64_t width = shapes[variable][1];
     for (int32_t row = 0; row < shapes[variable][0]; row++) {
         const float *left = &whole->gradients[variable][row * width];
@@ -328,9 +376,8 @@ compare(const run_t *whole, const run_t *part, int variable, const list_t *list,
             cr_assert_float_eq(left[k], 0, 0, "seed %d, %s, row %d", seed, names[variable], row);
         }
         if (position >= 0) {
-            const float *right = &part->gradients[variable][position * width];
-            cr_assert_arr_eq(left, right, (size_t)width * sizeof(float), "seed %d, %s, row %d",
-                             seed, names[variable], row);
+            compare_row(left, &part->gradients[variable][position * width], variable, is_clipped,
+                        seed);
         }
     }
 }
@@ -338,9 +385,9 @@ compare(const run_t *whole, const run_t *part, int variable, const list_t *list,
 /* Runs the program of a seed over whole variables and over rows; returns how many variables were
  * pulled by rows. */
 static int
-compare_programs(cadre_slot_t *slot, uint64_t seed, int64_t capacity)
+compare_programs(cadre_slot_t *slot, uint64_t seed, int64_t capacity, bool clips)
 {
-    cadre_program_t *p = random_program(seed);
+    cadre_program_t *p = random_program(seed, clips);
     const bool may[VARIABLES] = {true, true, true, true, true};
     cadre_row_program_t *rows = NULL;
     cr_assert_eq(cadre_row_program_new(p, may, &rows), 0, "%s", cadre_error_text());
@@ -380,8 +427,9 @@ compare_programs(cadre_slot_t *slot, uint64_t seed, int64_t capacity)
     for (int i = 0; i < p->push_count; i++) {
         int variable = p->pushes[i].variable;
         int set = rows->variables[variable];
-        compare(&whole, &part, number_of(p->variables[variable].name),
-                set >= 0 ? &lists[set] : NULL, (int)seed);
+        const run_t *runs[2] = {&whole, &part};
+        compare(runs, number_of(p->variables[variable].name), set >= 0 ? &lists[set] : NULL, clips,
+                (int)seed);
     }
     run_fini(&whole);
     run_fini(&part);
@@ -396,7 +444,7 @@ Test(row_program, of_any_program_gives_the_bits_of_the_program_over_whole_variab
     runner_t runner = runner_open(&options);
     int by_rows = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        by_rows += compare_programs(runner.slot, seed, TABLE);
+        by_rows += compare_programs(runner.slot, seed, TABLE, false);
     }
     cr_assert_gt(by_rows, 3 * SEEDS / 2, "%d", by_rows); /* d, and of many programs others */
     runner_close(&runner);
@@ -406,7 +454,20 @@ Test(row_program, computes_the_same_whatever_lies_behind_its_rows)
 {
     runner_t runner = runner_open(NULL);
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        compare_programs(runner.slot, seed, CAPACITY);
+        compare_programs(runner.slot, seed, CAPACITY, false);
+        compare_programs(runner.slot, seed, CAPACITY, true);
     }
+    runner_close(&runner);
+}
+
+Test(row_program, clips_by_the_norms_of_whole_gradients)
+{
+    cadre_slot_options_t options = {.checks.poison = true};
+    runner_t runner = runner_open(&options);
+    int by_rows = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        by_rows += compare_programs(runner.slot, seed, TABLE, true);
+    }
+    cr_assert_gt(by_rows, 2 * SEEDS, "%d", by_rows); /* a, b and d, unless they are read whole */
     runner_close(&runner);
 }

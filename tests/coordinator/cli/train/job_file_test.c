@@ -596,7 +596,6 @@ Test(job_file, refuses_with_a_table_what_needs_all_rows)
         const char *wanted;
     } jobs[] = {
         {"true", "\"optimizer\": {\"use_ema\": true}", "optimizer.use_ema"},
-        {"true", "\"optimizer\": {\"clip_norm\": 1}", "clip_norm and global_clip_norm"},
         {"true", "\"training\": {\"delay_compensation\": 1}", "training.delay_compensation"},
         {"true", "\"training\": {\"local_steps\": 2}", "training.local_steps"},
         {"true", "\"optimizer\": {\"type\": \"rmsprop\"}", "optimizer rmsprop is not for tables"},
