@@ -1,6 +1,7 @@
 /* A job whose layer keeps its rows in a table: killed, resumed with other numbers of ps, with
  * another optimizer and other admission, evaluated, exported. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -506,6 +507,52 @@ Test(run_tables, indices_of_64_bits_train_as_small_ones_do)
     const double wide = loss_of_steps(&command, job, "wide");
     cr_expect(small > 0 && small < 1, "%.9g", small);
     cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
+    command_close(&command);
+}
+
+/* --- clipped by norms --- */
+
+/* Trains a model over two ids in synchronous steps, so that nothing depends on when an update
+ * comes; returns its loss. `rows`: the model's key for its ids. */
+static double
+loss_of_clipped(command_t *command, const char *rows, const char *optimizer)
+{
+    cadre_auto(cadre_free) char *job = scratch_path(&command->scratch, "clipped.json");
+    FILE *file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(file,
+            "{\"seed\": 7, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}, "
+            "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"logistic\", %s}, "
+            "\"optimizer\": {\"type\": \"sgd\", \"learning_rate\": 0.5%s}, \"training\": "
+            "{\"epochs\": 1, \"consistency\": \"sync\", \"step_closures\": 1}, \"cluster\": "
+            "{\"ps\": 2, \"workers\": 1}}",
+            rows, optimizer);
+    fclose(file);
+    const char *run[] = {"run", job, "--checkpoint-dir", "none", "-o", "json", NULL};
+    command_expect_exit(command, command_run(command, run), 0);
+    json_t *result = command_result(command);
+    cr_assert(result);
+    const double loss = json_number_at(result, "loss");
+    json_decref(result);
+    return loss;
+}
+
+/* Weights of both begin at zero, so that one is the other's oracle. */
+Test(run_tables, gradients_of_a_table_are_clipped_as_those_of_a_variable)
+{
+    static const char *const ways[] = {", \"clip_norm\": 0.02", ", \"global_clip_norm\": 0.02"};
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *fields = cadre_asprintf("\"fields\": [%d, %d]", IDS, IDS);
+    write_rows(rows);
+    const double free_loss = loss_of_clipped(&command, "\"table\": true, \"fields\": 2", "");
+    for (size_t i = 0; i < CADRE_COUNT_OF(ways); i++) {
+        const double table = loss_of_clipped(&command, "\"table\": true, \"fields\": 2", ways[i]);
+        const double dense = loss_of_clipped(&command, fields, ways[i]);
+        cr_expect_float_eq(table, dense, 1e-6, "%s: %.9g, not %.9g", ways[i], table, dense);
+        cr_expect_gt(fabs(table - free_loss), 1e-4, "%s: %.9g", ways[i], table);
+    }
     command_close(&command);
 }
 

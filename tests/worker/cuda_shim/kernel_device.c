@@ -161,6 +161,10 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     machine_t self = {.run = run, .mode = mode, .seed = run->seed};
     int status = cadre_program_bind(run->program, run->arguments, run->argument_count, CADRE_F32,
                                     symbol_values);
+    const int rows_symbol = cadre_program_rows_symbol(run->program);
+    if (rows_symbol >= 0) {
+        symbol_values[rows_symbol] = run->rows;
+    }
     status = status < 0 ? status : cadre_cpu_load_blas();
     if (status < 0) {
         return status;
