@@ -12,6 +12,7 @@
 #define CADRE_BENCH_BENCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bench/report.h"
@@ -27,6 +28,8 @@ typedef struct {
     const char *directory; /* where checkpoint files are written */
     const char *digits;    /* CSV file of the training section */
     int threads;           /* of the device, in the sections ops and mlp; loops at once in loops */
+    uint64_t table_rows;   /* of the section tables; 0: as many as it has unasked */
+    size_t table_dim;      /* numbers of such a row; 0: likewise */
     char *socket_directory;
     uint64_t next_name; /* of sockets and incarnations: each process and session gets a new one */
     cadre_bench_report_t report;

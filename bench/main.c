@@ -1,11 +1,13 @@
 /* cadre-bench: measures Cadre beside the limits of the machine it runs on. */
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/bench.h"
 #include "bench/raw.h"
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/endpoint.h"
@@ -14,6 +16,7 @@
 
 enum {
     THREADS_MAX = 256,
+    ROWS_MIN = 4096, /* of a table: one for each key of a batch */
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     KEY_ONLY = 0x1000,
@@ -21,6 +24,8 @@ enum {
     KEY_DIRECTORY,
     KEY_DIGITS,
     KEY_THREADS,
+    KEY_ROWS,
+    KEY_DIM,
     KEY_PEER,
 };
 
@@ -85,6 +90,20 @@ choose(program_t *self, const char *names, struct argp_state *state)
     }
 }
 
+/* Returns the number from `least` to `most` that `argument` says; ends with usage otherwise. */
+static long
+parse_number(const char *flag, const char *argument, long least, long most,
+             struct argp_state *state)
+{
+    char *end = NULL;
+    errno = 0;
+    long number = strtol(argument, &end, 10);
+    if (end == argument || *end || errno || number < least || number > most) {
+        argp_error(state, "%s takes %ld to %ld, not \"%s\"", flag, least, most, argument);
+    }
+    return number;
+}
+
 static error_t
 parse(int key, char *argument, struct argp_state *state)
 {
@@ -112,10 +131,15 @@ parse(int key, char *argument, struct argp_state *state)
         self->bench.digits = argument;
         return 0;
     case KEY_THREADS:
-        self->bench.threads = (int)strtol(argument, NULL, 10);
-        if (self->bench.threads < 1 || self->bench.threads > THREADS_MAX) {
-            argp_error(state, "--threads takes 1 to %d, not \"%s\"", THREADS_MAX, argument);
-        }
+        self->bench.threads = (int)parse_number("--threads", argument, 1, THREADS_MAX, state);
+        return 0;
+    case KEY_ROWS:
+        self->bench.table_rows =
+            (uint64_t)parse_number("--rows", argument, ROWS_MIN, CADRE_TABLE_ROWS_MAX, state);
+        return 0;
+    case KEY_DIM:
+        self->bench.table_dim =
+            (size_t)parse_number("--dim", argument, 1, CADRE_TABLE_DIM_MAX, state);
         return 0;
     case KEY_PEER:
         self->peer = argument;
@@ -137,6 +161,8 @@ static const struct argp_option options[] = {
     {"digits", KEY_DIGITS, "FILE", 0, "the data of the training section", 0},
     {"threads", KEY_THREADS, "N", 0,
      "of the device in ops and mlp, loops at once in loops; default: usable CPUs", 0},
+    {"rows", KEY_ROWS, "N", 0, "of the table in tables; default: 8000000, with --quick 800000", 0},
+    {"dim", KEY_DIM, "N", 0, "numbers of a row in tables; default: 64", 0},
     {"verbose", 'v', NULL, 0, "show what the tasks print", 0},
     {"peer", KEY_PEER, "ADDRESS", OPTION_HIDDEN, "be the other end of a raw ZeroMQ pair", 0},
     {0},

@@ -15,7 +15,7 @@
 #include "ps/core/table/table.h"
 
 enum {
-    DIM = 64,
+    DIM = 64, /* unless told otherwise */
     ROWS_FULL = 8000000,
     ROWS_QUICK = 800000,
     KEYS = 256, /* of an update while the table grows */
@@ -28,6 +28,7 @@ typedef struct {
     cadre_chunk_pool_t *pool;
     cadre_table_t *table;
     uint64_t rows;
+    size_t dim;
     uint64_t *keys; /* BATCHES * BATCH; each batch ascends */
     float *gradient;
     float *values;
@@ -46,10 +47,16 @@ subject_fini(subject_t *self)
 }
 
 static int
-subject_init(subject_t *self, uint64_t rows)
+subject_init(subject_t *self, const cadre_bench_t *bench)
 {
-    *self = (subject_t){.rows = rows};
-    cadre_table_spec_t spec = cadre_table_spec(DIM);
+    *self = (subject_t){.rows = bench->table_rows, .dim = bench->table_dim};
+    if (self->rows == 0) {
+        self->rows = (uint64_t)cadre_bench_amount(bench, ROWS_FULL, ROWS_QUICK);
+    }
+    if (self->dim == 0) {
+        self->dim = DIM;
+    }
+    cadre_table_spec_t spec = cadre_table_spec((uint32_t)self->dim);
     int status = cadre_optimizer_spec_parse(&spec.optimizer, "adagrad");
     if (status < 0) {
         return status;
@@ -61,9 +68,9 @@ subject_init(subject_t *self, uint64_t rows)
     spec.row_wise = true;
     self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
     self->keys = cadre_calloc((size_t)BATCHES * BATCH, sizeof(*self->keys));
-    self->gradient = cadre_calloc((size_t)BATCH * DIM, sizeof(float));
-    self->values = cadre_calloc((size_t)BATCH * DIM, sizeof(float));
-    for (size_t i = 0; i < (size_t)BATCH * DIM; i++) {
+    self->gradient = cadre_calloc(BATCH * self->dim, sizeof(float));
+    self->values = cadre_calloc(BATCH * self->dim, sizeof(float));
+    for (size_t i = 0; i < BATCH * self->dim; i++) {
         self->gradient[i] = (float)(i % 100) * 1e-3F;
     }
     return cadre_table_open(&self->table, &spec, self->pool);
@@ -162,10 +169,11 @@ static int
 run_array_pull(void *context, double *value)
 {
     subject_t *self = context;
+    const size_t dim = self->dim;
     double begin = cadre_bench_now();
     for (size_t i = 0; i < (size_t)BATCHES * BATCH; i++) {
-        memcpy(self->values + i % BATCH * DIM, self->array + self->keys[i] * DIM,
-               DIM * sizeof(float));
+        memcpy(self->values + i % BATCH * dim, self->array + self->keys[i] * dim,
+               dim * sizeof(float));
     }
     *value = (double)BATCHES * BATCH / (cadre_bench_now() - begin) * 1e-6;
     return 0;
@@ -176,11 +184,12 @@ static int
 run_array_push(void *context, double *value)
 {
     subject_t *self = context;
+    const size_t dim = self->dim;
     double begin = cadre_bench_now();
     for (size_t i = 0; i < (size_t)BATCHES * BATCH; i++) {
-        float *row = self->array + self->keys[i] * DIM;
-        const float *gradient = self->gradient + i % BATCH * DIM;
-        for (size_t j = 0; j < DIM; j++) {
+        float *row = self->array + self->keys[i] * dim;
+        const float *gradient = self->gradient + i % BATCH * dim;
+        for (size_t j = 0; j < dim; j++) {
             row[j] -= 1e-3F * gradient[j];
         }
     }
@@ -192,7 +201,7 @@ static void
 report_growth(cadre_bench_t *bench, const subject_t *subject, const growth_t *growth)
 {
     const cadre_table_figures_t figures = cadre_table_figures(subject->table);
-    const double payload = sizeof(uint64_t) + (DIM + 1) * sizeof(float);
+    const double payload = sizeof(uint64_t) + (double)(subject->dim + 1) * sizeof(float);
     const double millions = (double)subject->rows * 1e-6;
     cadre_bench_figure_t figure = {
         .section = "tables", .unit = "ms", .value = growth->longest * 1e3};
@@ -207,7 +216,7 @@ report_growth(cadre_bench_t *bench, const subject_t *subject, const growth_t *gr
     figure.value = (double)figures.size_bytes / (double)figures.rows;
     figure.ceiling_name = "key, values and slots";
     figure.ceiling = payload;
-    cadre_bench_report_add(&bench->report, &figure, "a row of %d, row-wise adagrad", DIM);
+    cadre_bench_report_add(&bench->report, &figure, "a row of %zu, row-wise adagrad", subject->dim);
 }
 
 static int
@@ -239,7 +248,7 @@ int
 cadre_bench_tables(cadre_bench_t *self)
 {
     cadre_auto(subject_fini) subject_t subject = {.pool = NULL};
-    int status = subject_init(&subject, (uint64_t)cadre_bench_amount(self, ROWS_FULL, ROWS_QUICK));
+    int status = subject_init(&subject, self);
     if (status < 0) {
         return status;
     }
@@ -252,7 +261,7 @@ cadre_bench_tables(cadre_bench_t *self)
 
     report_growth(self, &subject, &growth);
     draw_keys(&subject);
-    subject.array = cadre_calloc(subject.rows * DIM, sizeof(float));
-    memset(subject.array, 0, subject.rows * DIM * sizeof(float));
+    subject.array = cadre_calloc(subject.rows * subject.dim, sizeof(float));
+    memset(subject.array, 0, subject.rows * subject.dim * sizeof(float));
     return report_rates(self, &subject);
 }
