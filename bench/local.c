@@ -1,40 +1,50 @@
 /*
  * Examples per second of networks that are trained in one process: as a job with a ps and a worker
- * in it (options.local), beside a plain loop over the device with the optimizer applied in place.
- * The job trains with one step a closure, which computes what the loop does, and with STEPS local
- * steps a closure, where each closure takes its steps by itself and pushes how far they led.
+ * in it (options.local), beside plain loops over the device, which have no ps. The job trains with
+ * one step a closure, which computes what a loop does, and with STEPS local steps a closure, where
+ * each closure takes its steps by itself and pushes how far they led.
  *
- * The CPU time of an example stands beside the rates: neighbours on shared cores slow the one
- * thread of the loop more than the many of the job.
+ * Two programs without a ps stand beside it. One is a loop that applies the optimizer in place: one
+ * thread, where the job has several slots. The other has as many loops at once as the job has
+ * slots, each on a thread of its own, and like compares with like: they train one set of weights,
+ * asynchronously as the job does. Each takes every other batch of an epoch, computes the gradient
+ * of the newest weights, and applies it under a mutex into a set of weights that none of them reads
+ * (bench/weights.h). So nobody copies weights, none change while a batch is computed, no gradient
+ * is lost, and a loop waits only while another applies. Every loop's device has as many threads as
+ * a slot's.
+ *
+ * The CPU time of an example stands beside the rates: neighbours on shared cores slow one thread
+ * more than many.
  */
 #include <cadre/coordinator.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "bench/mlp.h"
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
 enum {
-    ROWS_WIDE = 4096,
-    EPOCHS_DIGITS = 200,
-    EPOCHS_WIDE = 8,
     REPETITIONS = 5,
     STEPS = 16, /* of a closure, where it has local steps */
 };
 
-static const double share = 0.9; /* of the plain loop's rate is the least we want */
+static const double share = 0.9; /* of the rate without a ps is the least we want */
+
+/* What is measured, in turn. */
+enum { SINGLE, ALONE, LOCAL, TEAM, WAYS };
 
 typedef struct {
     const cadre_bench_network_t *network;
     cadre_bench_mlp_t *alone;
+    cadre_bench_mlp_t *team[CADRE_LOCAL_SLOTS];
     cadre_bench_job_t single; /* one step a closure */
     cadre_bench_job_t local;  /* STEPS local steps a closure */
     int epochs;
-    double cpu_us[3]; /* of an example in the last run: single, alone, local */
+    double cpu_us[WAYS]; /* of an example in the last run */
 } subject_t;
 
 static int
@@ -55,6 +65,12 @@ static int
 train_local(subject_t *self, int64_t *examples)
 {
     return cadre_bench_mlp_schedule_local(self->network, &self->local, self->epochs, examples);
+}
+
+static int
+train_team(subject_t *self, int64_t *examples)
+{
+    return cadre_bench_mlp_train_all(self->team, CADRE_LOCAL_SLOTS, self->epochs, examples);
 }
 
 /* Trains once, and takes the rate and the CPU time of an example. */
@@ -85,21 +101,28 @@ static int
 run_single(void *context, double *value)
 {
     subject_t *self = context;
-    return run(self, train_single, value, &self->cpu_us[0]);
+    return run(self, train_single, value, &self->cpu_us[SINGLE]);
 }
 
 static int
 run_alone(void *context, double *value)
 {
     subject_t *self = context;
-    return run(self, train_alone, value, &self->cpu_us[1]);
+    return run(self, train_alone, value, &self->cpu_us[ALONE]);
 }
 
 static int
 run_local(void *context, double *value)
 {
     subject_t *self = context;
-    return run(self, train_local, value, &self->cpu_us[2]);
+    return run(self, train_local, value, &self->cpu_us[LOCAL]);
+}
+
+static int
+run_team(void *context, double *value)
+{
+    subject_t *self = context;
+    return run(self, train_team, value, &self->cpu_us[TEAM]);
 }
 
 /* Opens a job of so many steps a closure, with variables, program and data. */
@@ -136,45 +159,47 @@ open_job(const subject_t *self, const char *description, int steps, cadre_bench_
                               &job->data);
 }
 
-/* Adds a rate beside the loop's, and below it the CPU time of an example beside the loop's. */
+/* Adds a job's rate beside that of a program without a ps, and below it the CPU time of an example
+ * beside the program's. `job` and `without` are of those measured. */
 static void
-add_figures(cadre_bench_t *bench, const cadre_bench_network_t *network, const char *steps,
-            const double rates[2], const double cpu_us[2])
+add_figures(cadre_bench_t *bench, const subject_t *self, const cadre_bench_measure_t *measures,
+            int job, int without)
 {
+    char what[32];
+    snprintf(what, sizeof(what), job == LOCAL ? "%d local steps" : "batch %d",
+             job == LOCAL ? STEPS : (int)self->network->batch);
     cadre_bench_figure_t figure = {.section = "local",
                                    .unit = "examples/s",
-                                   .value = rates[0],
-                                   .ceiling_name = "a plain loop",
-                                   .ceiling = rates[1],
+                                   .value = measures[job].value,
+                                   .ceiling_name =
+                                       without == TEAM ? "a loop for each slot" : "a plain loop",
+                                   .ceiling = measures[without].value,
                                    .least_ratio = share};
-    cadre_bench_report_add(&bench->report, &figure, "%s, batch %d%s", network->name,
-                           (int)network->batch, steps);
+    cadre_bench_report_add(&bench->report, &figure, "%s, %s", self->network->name, what);
     figure.unit = "us";
-    figure.value = cpu_us[0];
-    figure.ceiling = cpu_us[1];
+    figure.value = self->cpu_us[job];
+    figure.ceiling = self->cpu_us[without];
     figure.least_ratio = 0;
-    cadre_bench_report_add(&bench->report, &figure, "CPU per example, %s%s", network->name, steps);
+    cadre_bench_report_add(&bench->report, &figure, "CPU, %s, %s", self->network->name, what);
 }
 
 static int
 measure(cadre_bench_t *bench, subject_t *self)
 {
-    cadre_bench_measure_t measures[] = {
-        {run_single, self, 0}, {run_alone, self, 0}, {run_local, self, 0}};
-    int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
-                                             cadre_bench_amount(bench, REPETITIONS, 3));
+    cadre_bench_measure_t measures[WAYS] = {[SINGLE] = {run_single, self, 0},
+                                            [ALONE] = {run_alone, self, 0},
+                                            [LOCAL] = {run_local, self, 0},
+                                            [TEAM] = {run_team, self, 0}};
+    int status =
+        cadre_bench_measure_in_turn(measures, WAYS, cadre_bench_amount(bench, REPETITIONS, 3));
     if (status < 0) {
         return status;
     }
 
-    const double loop = measures[1].value;
-    const double loop_us = self->cpu_us[1];
-    char steps[32];
-    snprintf(steps, sizeof(steps), ", %d local steps", STEPS);
-    add_figures(bench, self->network, "", (const double[]){measures[0].value, loop},
-                (const double[]){self->cpu_us[0], loop_us});
-    add_figures(bench, self->network, steps, (const double[]){measures[2].value, loop},
-                (const double[]){self->cpu_us[2], loop_us});
+    add_figures(bench, self, measures, SINGLE, ALONE);
+    add_figures(bench, self, measures, SINGLE, TEAM);
+    add_figures(bench, self, measures, LOCAL, ALONE);
+    add_figures(bench, self, measures, LOCAL, TEAM);
     return 0;
 }
 
@@ -183,7 +208,12 @@ measure_network(cadre_bench_t *bench, const cadre_bench_network_t *network, int 
                 const char *description)
 {
     subject_t self = {.network = network, .epochs = epochs};
-    int status = cadre_bench_mlp_open(network, description, bench->threads, &self.alone);
+    const int threads = bench->threads > CADRE_LOCAL_SLOTS ? bench->threads / CADRE_LOCAL_SLOTS : 1;
+    int status = cadre_bench_mlp_open(network, description, threads, &self.alone);
+    if (status == 0) {
+        status =
+            cadre_bench_mlp_open_team(network, description, threads, CADRE_LOCAL_SLOTS, self.team);
+    }
     if (status == 0) {
         status = open_job(&self, description, 1, &self.single);
     }
@@ -195,6 +225,9 @@ measure_network(cadre_bench_t *bench, const cadre_bench_network_t *network, int 
     }
     cadre_coordinator_close(&self.single.coordinator);
     cadre_coordinator_close(&self.local.coordinator);
+    for (int i = 0; i < CADRE_LOCAL_SLOTS; i++) {
+        cadre_bench_mlp_close(&self.team[i]);
+    }
     cadre_bench_mlp_close(&self.alone);
     return status;
 }
@@ -202,20 +235,6 @@ measure_network(cadre_bench_t *bench, const cadre_bench_network_t *network, int 
 int
 cadre_bench_local(cadre_bench_t *self)
 {
-    cadre_auto(cadre_free) char *digits = cadre_bench_mlp_csv(self->digits);
-    int status =
-        measure_network(self, &cadre_bench_digits,
-                        cadre_bench_amount(self, EPOCHS_DIGITS, EPOCHS_DIGITS / 10), digits);
-    if (status < 0) {
-        return status;
-    }
-
-    cadre_auto(cadre_free) char *wide = NULL;
-    status = cadre_bench_mlp_write_rows(self->socket_directory, ROWS_WIDE, &wide);
-    if (status == 0) {
-        status = measure_network(self, &cadre_bench_wide, cadre_bench_amount(self, EPOCHS_WIDE, 1),
-                                 wide);
-    }
-    cadre_bench_mlp_remove_rows(self->socket_directory);
-    return status;
+    const cadre_bench_epochs_t epochs = {.digits = 200, .wide = 8};
+    return cadre_bench_mlp_each(self, &epochs, measure_network);
 }

@@ -7,7 +7,6 @@
  * Each loop has a device of one thread. Beside them stands one loop alone, times their number:
  * what is missing there is what the machine's processors take from each other.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,37 +14,15 @@
 #include "bench/measure.h"
 #include "bench/mlp.h"
 #include "common/base/memory.h"
-#include "common/base/status.h"
 
-enum {
-    ROWS_WIDE = 4096,
-    EPOCHS_DIGITS = 200,
-    EPOCHS_WIDE = 4,
-    REPETITIONS = 5,
-};
-
-/* A loop, and the thread that runs it. */
-typedef struct {
-    cadre_bench_mlp_t *mlp;
-    pthread_t thread;
-    int epochs;
-    int status;
-    int64_t examples;
-} loop_t;
+enum { REPETITIONS = 5 };
 
 typedef struct {
-    loop_t *loops;
+    cadre_bench_mlp_t **loops;
     int count;
+    int epochs;
     double cpu_us; /* of an example, of all loops in the last run */
 } subject_t;
-
-static void *
-train(void *context)
-{
-    loop_t *self = context;
-    self->status = cadre_bench_mlp_train(self->mlp, self->epochs, &self->examples);
-    return NULL;
-}
 
 /* Trains all loops at once; the rate is that from the start to the end of the last. */
 static int
@@ -55,27 +32,21 @@ run_all(void *context, double *value)
     double cpu_before = 0;
     double cpu_after = 0;
     int status = cadre_bench_cpu_seconds(getpid(), &cpu_before);
+    if (status < 0) {
+        return status;
+    }
+
     int64_t examples = 0;
-
     double begin = cadre_bench_now();
-    int started = 1; /* the first loop is this thread's */
-    while (started < self->count &&
-           pthread_create(&self->loops[started].thread, NULL, train, &self->loops[started]) == 0) {
-        started++;
+    status = cadre_bench_mlp_train_all(self->loops, self->count, self->epochs, &examples);
+    if (status < 0) {
+        return status;
     }
-    train(&self->loops[0]);
-    for (int i = 0; i < started; i++) {
-        if (i > 0) {
-            pthread_join(self->loops[i].thread, NULL);
-        }
-        status = status < 0 ? status : self->loops[i].status;
-        examples += self->loops[i].examples;
-    }
-    *value = (double)examples / (cadre_bench_now() - begin);
 
-    status = status < 0 ? status : cadre_bench_cpu_seconds(getpid(), &cpu_after);
+    *value = (double)examples / (cadre_bench_now() - begin);
+    status = cadre_bench_cpu_seconds(getpid(), &cpu_after);
     self->cpu_us = 1e6 * (cpu_after - cpu_before) / (double)examples;
-    return started == self->count ? status : cadre_fail(CADRE_EIO, "a thread cannot be started");
+    return status;
 }
 
 /* Trains one loop alone; the rate is as many times its own as there are loops. */
@@ -83,10 +54,11 @@ static int
 run_one(void *context, double *value)
 {
     subject_t *self = context;
+    int64_t examples = 0;
     double begin = cadre_bench_now();
-    train(&self->loops[0]);
-    *value = self->count * (double)self->loops[0].examples / (cadre_bench_now() - begin);
-    return self->loops[0].status;
+    int status = cadre_bench_mlp_train(self->loops[0], self->epochs, &examples);
+    *value = self->count * (double)examples / (cadre_bench_now() - begin);
+    return status;
 }
 
 static int
@@ -114,19 +86,18 @@ static int
 measure_network(cadre_bench_t *bench, const cadre_bench_network_t *network, int epochs,
                 const char *description)
 {
-    subject_t self = {.count = bench->threads};
-    self.loops = cadre_calloc((size_t)self.count, sizeof(*self.loops));
+    subject_t self = {.count = bench->threads, .epochs = epochs};
+    self.loops = cadre_calloc((size_t)self.count, sizeof(cadre_bench_mlp_t *));
     int status = 0;
     for (int i = 0; i < self.count && status == 0; i++) {
-        self.loops[i].epochs = epochs;
-        status = cadre_bench_mlp_open(network, description, 1, &self.loops[i].mlp);
+        status = cadre_bench_mlp_open(network, description, 1, &self.loops[i]);
     }
     if (status == 0) {
         status = measure(bench, network, &self);
     }
 
     for (int i = 0; i < self.count; i++) {
-        cadre_bench_mlp_close(&self.loops[i].mlp);
+        cadre_bench_mlp_close(&self.loops[i]);
     }
     free(self.loops);
     return status;
@@ -135,20 +106,6 @@ measure_network(cadre_bench_t *bench, const cadre_bench_network_t *network, int 
 int
 cadre_bench_loops(cadre_bench_t *self)
 {
-    cadre_auto(cadre_free) char *digits = cadre_bench_mlp_csv(self->digits);
-    int status =
-        measure_network(self, &cadre_bench_digits,
-                        cadre_bench_amount(self, EPOCHS_DIGITS, EPOCHS_DIGITS / 10), digits);
-    if (status < 0) {
-        return status;
-    }
-
-    cadre_auto(cadre_free) char *wide = NULL;
-    status = cadre_bench_mlp_write_rows(self->socket_directory, ROWS_WIDE, &wide);
-    if (status == 0) {
-        status = measure_network(self, &cadre_bench_wide, cadre_bench_amount(self, EPOCHS_WIDE, 1),
-                                 wide);
-    }
-    cadre_bench_mlp_remove_rows(self->socket_directory);
-    return status;
+    const cadre_bench_epochs_t epochs = {.digits = 200, .wide = 4};
+    return cadre_bench_mlp_each(self, &epochs, measure_network);
 }

@@ -1,10 +1,11 @@
 #include "bench/mlp.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "bench/weights.h"
 #include "common/base/assert.h"
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
@@ -15,7 +16,10 @@
 #include "worker/data/batch.h"
 #include "worker/device/device.h"
 
-enum { COLUMNS = 2 }; /* of a batch: x and y */
+enum {
+    COLUMNS = 2,      /* of a batch: x and y */
+    ROWS_WIDE = 4096, /* that are made for the wide network */
+};
 
 const cadre_bench_network_t cadre_bench_digits = {.name = "digits, 64-128-10, adam",
                                                   .layers = 2,
@@ -33,25 +37,22 @@ const cadre_bench_network_t cadre_bench_wide = {.name = "784-512-512-10, sgd",
                                                 .optimizer_name = "sgd",
                                                 .rate = 0.05};
 
-typedef struct {
-    size_t count;
-    float *value;
-    float *gradient;
-    float *slots[CADRE_OPTIMIZER_SLOTS_MAX];
-} variable_t;
-
 struct cadre_bench_mlp {
     const cadre_bench_network_t *network;
     cadre_source_t *source;
     cadre_device_t *device;
     cadre_slot_t *slot;
     cadre_program_t *program;
-    cadre_ps_optimizer_t optimizer;
+    cadre_bench_weights_t *weights;
+    float *gradients[CADRE_BENCH_VARIABLES_MAX]; /* of the variables, in the program's order */
+    cadre_tensor_t batch[COLUMNS];
     uint64_t step;
     uint64_t epoch;
-    variable_t variables[CADRE_BENCH_VARIABLES_MAX]; /* in the program's order */
-    int variable_count;
-    cadre_tensor_t batch[COLUMNS];
+    int part; /* which of an epoch's batches it trains: this one of so many, again and again */
+    int parts;
+    int epochs; /* of train_all, and what it led to: */
+    int64_t examples;
+    int status;
 };
 
 /* --- what both ways of training share --- */
@@ -322,46 +323,15 @@ open_source(cadre_bench_mlp_t *self, const char *text)
     return 0;
 }
 
-static void
-make_variables(cadre_bench_mlp_t *self)
-{
-    self->variable_count = cadre_program_variable_count(self->program);
-    for (int i = 0; i < self->variable_count; i++) {
-        const cadre_program_variable_t *about = cadre_program_variable(self->program, i);
-        variable_t *variable = &self->variables[i];
-
-        variable->count = (size_t)(about->shape[0] * (about->rank > 1 ? about->shape[1] : 1));
-        variable->value = cadre_aligned_alloc(variable->count * sizeof(float));
-        variable->gradient = cadre_aligned_alloc(variable->count * sizeof(float));
-        cadre_random_fill_normal(1, (uint64_t)i, 0, variable->count, variable->value);
-        for (size_t k = 0; k < variable->count; k++) {
-            variable->value[k] *= about->rank > 1 ? 0.1F : 0;
-        }
-
-        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-            variable->slots[slot] = cadre_calloc(variable->count, sizeof(float));
-        }
-    }
-}
-
-int
-cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *description, int threads,
-                     cadre_bench_mlp_t **out)
+/* Opens a loop by itself, without weights. */
+static int
+open_loop(const cadre_bench_network_t *network, const char *description, int threads,
+          cadre_bench_mlp_t **out)
 {
     cadre_auto(cadre_bench_mlp_close) cadre_bench_mlp_t *self = cadre_calloc(1, sizeof(*self));
-    cadre_optimizer_spec_t spec;
     self->network = network;
+    self->parts = 1;
     int status = open_source(self, description);
-    if (status < 0) {
-        return status;
-    }
-
-    status = parse_optimizer(network, &spec);
-    if (status < 0) {
-        return status;
-    }
-
-    status = cadre_optimizer_init(&self->optimizer, &spec, CADRE_F32);
     if (status < 0) {
         return status;
     }
@@ -381,10 +351,64 @@ cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *descripti
         return status;
     }
 
-    make_variables(self);
     *out = self;
     self = NULL;
     return 0;
+}
+
+/* Gives the loops one set of weights, and each its part of the batches. */
+static int
+make_weights(cadre_bench_mlp_t **loops, int count)
+{
+    cadre_optimizer_spec_t spec;
+    int status = parse_optimizer(loops[0]->network, &spec);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_ps_optimizer_t optimizer;
+    status = cadre_optimizer_init(&optimizer, &spec, CADRE_F32);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_bench_weights_t *weights = cadre_bench_weights_new(loops[0]->program, &optimizer, count);
+    for (int i = 0; i < count; i++) {
+        cadre_bench_mlp_t *loop = loops[i];
+        loop->weights = weights;
+        loop->part = i;
+        loop->parts = count;
+        for (int k = 0; k < cadre_program_variable_count(loop->program); k++) {
+            loop->gradients[k] =
+                cadre_aligned_alloc(cadre_bench_weights_count(weights, k) * sizeof(float));
+        }
+    }
+    return 0;
+}
+
+int
+cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *description, int threads,
+                     cadre_bench_mlp_t **out)
+{
+    return cadre_bench_mlp_open_team(network, description, threads, 1, out);
+}
+
+int
+cadre_bench_mlp_open_team(const cadre_bench_network_t *network, const char *description,
+                          int threads, int count, cadre_bench_mlp_t **loops)
+{
+    int status = 0;
+    int opened = 0;
+    while (opened < count && status == 0) {
+        status = open_loop(network, description, threads, &loops[opened]);
+        opened += status == 0;
+    }
+    status = status < 0 ? status : make_weights(loops, count);
+
+    for (int i = 0; i < opened && status < 0; i++) {
+        cadre_bench_mlp_close(&loops[i]);
+    }
+    return status;
 }
 
 void
@@ -395,41 +419,21 @@ cadre_bench_mlp_close(cadre_bench_mlp_t **self_p)
         return;
     }
 
-    for (int i = 0; i < self->variable_count; i++) {
-        free(self->variables[i].value);
-        free(self->variables[i].gradient);
-        for (size_t slot = 0; slot < CADRE_OPTIMIZER_SLOTS_MAX; slot++) {
-            free(self->variables[i].slots[slot]);
-        }
+    for (int i = 0; i < CADRE_BENCH_VARIABLES_MAX; i++) {
+        free(self->gradients[i]);
     }
 
     for (int i = 0; i < COLUMNS; i++) {
         cadre_tensor_fini(&self->batch[i]);
     }
 
+    cadre_bench_weights_drop(&self->weights);
+
     cadre_program_destroy(&self->program);
     cadre_slot_close(&self->slot);
     cadre_device_close(&self->device);
     cadre_source_close(&self->source);
     cadre_free(self_p);
-}
-
-static void
-apply(cadre_bench_mlp_t *self)
-{
-    self->step++;
-    for (int i = 0; i < self->variable_count; i++) {
-        const variable_t *variable = &self->variables[i];
-        cadre_optimizer_span_t span = {.count = variable->count,
-                                       .gradient = variable->gradient,
-                                       .value_in = variable->value,
-                                       .value_out = variable->value};
-        for (size_t slot = 0; slot < self->optimizer.slot_count; slot++) {
-            span.slots_in[slot] = variable->slots[slot];
-            span.slots_out[slot] = variable->slots[slot];
-        }
-        cadre_optimizer_apply(&self->optimizer, self->step, &span);
-    }
 }
 
 /* One batch, which has been read. */
@@ -440,23 +444,23 @@ train_step(cadre_bench_mlp_t *self)
     void *gradients[CADRE_BENCH_VARIABLES_MAX];
     cadre_tensor_t loss = {.data = NULL};
 
-    cadre_assert(cadre_program_push_count(self->program) == self->variable_count);
-    for (int i = 0; i < self->variable_count; i++) {
-        int pushed = cadre_program_push(self->program, i)->variable;
-        values[i] = self->variables[i].value;
-        gradients[i] = self->variables[pushed].gradient;
+    const int count = cadre_program_push_count(self->program);
+    cadre_assert(count == cadre_program_variable_count(self->program));
+    for (int i = 0; i < count; i++) {
+        gradients[i] = self->gradients[cadre_program_push(self->program, i)->variable];
     }
 
+    const int set = cadre_bench_weights_take(self->weights, values);
     const cadre_slot_run_t run = {.program = self->program,
                                   .arguments = self->batch,
                                   .argument_count = COLUMNS,
                                   .variables = values,
-                                  .seed = self->step,
+                                  .seed = self->step++,
                                   .gradients = gradients,
                                   .results = &loss};
     int status = cadre_slot_run(self->slot, &run);
     if (status == 0) {
-        apply(self);
+        cadre_bench_weights_apply(self->weights, set, self->gradients);
     }
 
     cadre_tensor_fini(&loss);
@@ -470,7 +474,8 @@ cadre_bench_mlp_train(cadre_bench_mlp_t *self, int epochs, int64_t *examples)
     *examples = 0;
     for (int i = 0; i < epochs; i++) {
         const cadre_batch_order_t order = {.shuffle = true, .seed = 1, .epoch = self->epoch++};
-        for (int64_t first = 0; first < rows; first += self->network->batch) {
+        const int64_t step = self->parts * self->network->batch;
+        for (int64_t first = self->part * self->network->batch; first < rows; first += step) {
             int64_t count = cadre_min_i64(rows - first, self->network->batch);
             int status = cadre_batch_read(self->source, &order, first, count, &self->batch[0],
                                           &self->batch[1]);
@@ -486,4 +491,60 @@ cadre_bench_mlp_train(cadre_bench_mlp_t *self, int epochs, int64_t *examples)
     }
 
     return 0;
+}
+
+static void *
+run_loop(void *context)
+{
+    cadre_bench_mlp_t *self = context;
+    self->status = cadre_bench_mlp_train(self, self->epochs, &self->examples);
+    return NULL;
+}
+
+int
+cadre_bench_mlp_train_all(cadre_bench_mlp_t **loops, int count, int epochs, int64_t *examples)
+{
+    pthread_t *threads = cadre_calloc((size_t)count, sizeof(*threads));
+    int started = 1; /* the first loop is this thread's */
+    for (int i = 0; i < count; i++) {
+        loops[i]->epochs = epochs;
+    }
+    while (started < count &&
+           pthread_create(&threads[started], NULL, run_loop, loops[started]) == 0) {
+        started++;
+    }
+    run_loop(loops[0]);
+
+    int status = 0;
+    *examples = 0;
+    for (int i = 0; i < started; i++) {
+        if (i > 0) {
+            pthread_join(threads[i], NULL);
+        }
+        status = status < 0 ? status : loops[i]->status;
+        *examples += loops[i]->examples;
+    }
+    free(threads);
+    return started == count ? status : cadre_fail(CADRE_EIO, "a thread cannot be started");
+}
+
+int
+cadre_bench_mlp_each(cadre_bench_t *bench, const cadre_bench_epochs_t *epochs,
+                     cadre_bench_network_measure_t *measure)
+{
+    cadre_auto(cadre_free) char *digits = cadre_bench_mlp_csv(bench->digits);
+    int status = measure(bench, &cadre_bench_digits,
+                         cadre_bench_amount(bench, epochs->digits, epochs->digits / 10), digits);
+    if (status < 0) {
+        return status;
+    }
+
+    cadre_auto(cadre_free) char *wide = NULL;
+    status = cadre_bench_mlp_write_rows(bench->socket_directory, ROWS_WIDE, &wide);
+    if (status == 0) {
+        status =
+            measure(bench, &cadre_bench_wide, cadre_bench_amount(bench, epochs->wide, 1), wide);
+    }
+    cadre_bench_mlp_remove_rows(bench->socket_directory);
+    return status;
 }

@@ -3,13 +3,15 @@
  * process, without coordinator, ps or workers.
  *
  * Owner:   the sections training, local and loops.
- * Thread:  main's.
+ * Thread:  main's; loops that train at once have one each while they do.
  */
 #ifndef CADRE_BENCH_MLP_H
 #define CADRE_BENCH_MLP_H
 
 #include <cadre/coordinator.h>
 #include <stdbool.h>
+
+#include "bench/bench.h"
 
 enum {
     CADRE_BENCH_LAYERS_MAX = 3,
@@ -75,12 +77,38 @@ void cadre_bench_mlp_remove_rows(const char *folder);
 
 typedef struct cadre_bench_mlp cadre_bench_mlp_t;
 
-/* The whole of it in this process, on data as described; the device has so many threads. */
+/* A plain loop in this process, on data as described; its device has so many threads. */
 int cadre_bench_mlp_open(const cadre_bench_network_t *network, const char *description, int threads,
                          cadre_bench_mlp_t **out);
+
+/* Opens `count` loops that train one set of weights (bench/weights.h), each with every count-th
+ * batch of an epoch and with a device of so many threads. On failure none is left open. */
+int cadre_bench_mlp_open_team(const cadre_bench_network_t *network, const char *description,
+                              int threads, int count, cadre_bench_mlp_t **loops);
+
 void cadre_bench_mlp_close(cadre_bench_mlp_t **self_p);
 
 /* Trains `epochs` epochs, shuffled; `examples` is how many rows that were. */
 int cadre_bench_mlp_train(cadre_bench_mlp_t *self, int epochs, int64_t *examples);
+
+/* Trains `count` loops at once, each on a thread of its own; `examples` is how many rows that were
+ * of all. */
+int cadre_bench_mlp_train_all(cadre_bench_mlp_t **loops, int count, int epochs, int64_t *examples);
+
+/* Measures one network on data as described, and adds its figures to the report. */
+typedef int cadre_bench_network_measure_t(cadre_bench_t *bench,
+                                          const cadre_bench_network_t *network, int epochs,
+                                          const char *description);
+
+/* How many epochs a run of each network has, without --quick. */
+typedef struct {
+    int digits;
+    int wide;
+} cadre_bench_epochs_t;
+
+/* Measures both networks, one after the other: digits on bench->digits, the wide one on rows that
+ * are made for it and removed afterwards. */
+int cadre_bench_mlp_each(cadre_bench_t *bench, const cadre_bench_epochs_t *epochs,
+                         cadre_bench_network_measure_t *measure);
 
 #endif
