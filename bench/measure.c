@@ -1,6 +1,7 @@
 #include "bench/measure.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,5 +88,30 @@ cadre_bench_resident_bytes(pid_t pid, double *bytes)
     }
 
     *bytes = (double)resident * (double)sysconf(_SC_PAGESIZE);
+    return 0;
+}
+
+int
+cadre_bench_peak_bytes(pid_t pid, double *bytes)
+{
+    char path[64];
+    char line[256];
+    long long kib = 0;
+    bool found = false;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        found = sscanf(line, "VmHWM: %lld kB", &kib) == 1;
+    }
+
+    if (file) {
+        fclose(file);
+    }
+    if (!found) {
+        return cadre_fail(CADRE_EIO, "%s: no VmHWM", path);
+    }
+
+    *bytes = (double)kib * 1024;
     return 0;
 }

@@ -37,4 +37,7 @@ int cadre_bench_cpu_seconds(pid_t pid, double *seconds);
 /* Bytes of memory that the process has resident. */
 int cadre_bench_resident_bytes(pid_t pid, double *bytes);
 
+/* The most of them that it has had at once. */
+int cadre_bench_peak_bytes(pid_t pid, double *bytes);
+
 #endif

@@ -1,7 +1,8 @@
 /*
- * A table of many small rows on two real ps: bytes of a row, how long a checkpoint takes in full
- * and after one row of a hundred has changed, and how long a job stands still when a ps is killed.
- * It needs some GiB of memory and of disk, and some minutes.
+ * A table of many small rows on two real ps: bytes of a row, how long a checkpoint takes in full,
+ * after one row of a hundred has changed and while they change, what memory that takes and gives
+ * back, and how long a job stands still when a ps is killed. It needs some GiB of memory and of
+ * disk, and some minutes.
  */
 #include <ftw.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ enum {
     ROWS_QUICK = 2000000,
     IDS = 50000,   /* of a closure */
     CHANGED = 100, /* one row of so many */
+    UPDATES_LATER = 200,
     KILLS_FULL = 20,
     KILLS_QUICK = 4,
     WAIT_MS = 600000,
@@ -127,13 +129,14 @@ make_table(subject_t *self)
     return status < 0 ? status : make_step(self);
 }
 
+/* Adds up what `measure` gives for each ps. */
 static int
-resident_bytes(const subject_t *self, double *bytes)
+bytes_of_ps(const subject_t *self, int (*measure)(pid_t, double *), double *bytes)
 {
     *bytes = 0;
     for (int i = 0; i < PS; i++) {
         double of_one = 0;
-        int status = cadre_bench_resident_bytes(self->ps[i], &of_one);
+        int status = measure(self->ps[i], &of_one);
         if (status < 0) {
             return status;
         }
@@ -170,7 +173,8 @@ subject_init(cadre_bench_t *bench, subject_t *self)
         return status;
     }
     status = make_table(self);
-    return status < 0 ? status : resident_bytes(self, &self->resident_before);
+    return status < 0 ? status
+                      : bytes_of_ps(self, cadre_bench_resident_bytes, &self->resident_before);
 }
 
 /* Schedules an update of IDS rows: those from `first` on, or random ones where that is negative. */
@@ -223,7 +227,7 @@ measure_growth(subject_t *self)
         return status;
     }
     double resident = 0;
-    status = resident_bytes(self, &resident);
+    status = bytes_of_ps(self, cadre_bench_resident_bytes, &resident);
     if (status < 0) {
         return status;
     }
@@ -253,6 +257,56 @@ measure_checkpoint(subject_t *self, const char *name)
     return status;
 }
 
+/* Adds what a row takes of the memory of both ps, by `measure`. */
+static int
+measure_memory(subject_t *self, const char *name, int (*measure)(pid_t, double *))
+{
+    double bytes = 0;
+    int status = bytes_of_ps(self, measure, &bytes);
+    if (status == 0) {
+        add_figure(self, name, "bytes", (bytes - self->resident_before) / self->rows);
+    }
+    return status;
+}
+
+/* Takes a checkpoint while random rows change, which copies every page that one of them is in, and
+ * then has updates enough for the ps to give the memory of the others back. */
+static int
+measure_snapshot(subject_t *self)
+{
+    int status = 0;
+    for (int done = 0; done < self->rows / CHANGED && status == 0; done += IDS) {
+        status = schedule(self, -1);
+    }
+    if (status < 0) {
+        return status;
+    }
+    status = measure_checkpoint(self, "checkpoint while 1 % random rows change");
+    if (status < 0) {
+        return status;
+    }
+    status = cadre_coordinator_join(self->coordinator, WAIT_MS);
+    if (status < 0) {
+        return status;
+    }
+    status = measure_memory(self, "a row, most of that memory", cadre_bench_peak_bytes);
+    if (status < 0) {
+        return status;
+    }
+    status = update(self, -1, UPDATES_LATER * IDS);
+    if (status < 0) {
+        return status;
+    }
+    status = measure_memory(self, "a row, of that memory, 200 updates later",
+                            cadre_bench_resident_bytes);
+
+    /* Two checkpoints later no closure before them is run again when a ps is killed. */
+    for (int i = 0; i < 2 && status == 0; i++) {
+        status = cadre_checkpoint_save(self->coordinator, NULL, WAIT_MS, NULL);
+    }
+    return status;
+}
+
 static int
 measure_checkpoints(subject_t *self)
 {
@@ -269,7 +323,11 @@ measure_checkpoints(subject_t *self)
         return status;
     }
     status = update(self, -1, self->rows / CHANGED);
-    return status < 0 ? status : measure_checkpoint(self, "checkpoint, 1 % random rows changed");
+    if (status < 0) {
+        return status;
+    }
+    status = measure_checkpoint(self, "checkpoint, 1 % random rows changed");
+    return status < 0 ? status : measure_snapshot(self);
 }
 
 /* Kills a ps, starts another, and waits until an update that both have part in is applied. */

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +77,23 @@ Test(measure, sees_what_a_process_uses)
     cr_assert_gt(bytes, 4096);
 }
 
+Test(measure, sees_the_most_memory_that_a_process_has_had)
+{
+    const size_t size = (size_t)64 << 20;
+    double before = 0;
+    double now = 0;
+    double peak = 0;
+    cr_assert_eq(cadre_bench_resident_bytes(getpid(), &before), 0);
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(memory, MAP_FAILED);
+    memset(memory, 1, size);
+    munmap(memory, size);
+    cr_assert_eq(cadre_bench_resident_bytes(getpid(), &now), 0);
+    cr_assert_eq(cadre_bench_peak_bytes(getpid(), &peak), 0);
+    cr_assert_lt(now, before + (double)size / 2);
+    cr_assert_gt(peak, before + (double)size / 2);
+}
+
 Test(measure, says_when_a_process_is_gone)
 {
     double value = 0;
@@ -86,4 +104,5 @@ Test(measure, says_when_a_process_is_gone)
     waitpid(nobody, NULL, 0);
     cr_assert_eq(cadre_bench_cpu_seconds(nobody, &value), CADRE_EIO);
     cr_assert_eq(cadre_bench_resident_bytes(nobody, &value), CADRE_EIO);
+    cr_assert_eq(cadre_bench_peak_bytes(nobody, &value), CADRE_EIO);
 }
