@@ -1,5 +1,6 @@
 /*
- * lane_pool - the threads behind a shard's lanes (ps/core/lanes.h), which sleep between updates.
+ * lane_pool - the threads behind a shard's lanes (ps/core/values/lanes.h), which sleep between
+ * updates.
  *
  * Owner:   the ps's shard actor.
  * Thread:  opened and destroyed by its owner; one thread at a time has the lanes run, and computes
@@ -14,7 +15,7 @@
 #define CADRE_PS_LANE_POOL_H
 
 #include "common/base/limits.h"
-#include "ps/core/lanes.h"
+#include "ps/core/values/lanes.h"
 
 typedef struct cadre_lane_pool cadre_lane_pool_t;
 

@@ -12,10 +12,10 @@
 #ifndef CADRE_PS_CORE_CHECKPOINT_LOAD_H
 #define CADRE_PS_CORE_CHECKPOINT_LOAD_H
 
-#include "ps/core/lanes.h"
 #include "ps/core/loader.h"
 #include "ps/core/partition.h"
 #include "ps/core/shard_parts.h"
+#include "ps/core/values/lanes.h"
 
 typedef struct {
     uint64_t number; /* counts up */

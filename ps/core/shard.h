@@ -27,9 +27,9 @@
 #include <stdint.h>
 
 #include "ps/core/admission.h"
-#include "ps/core/lanes.h"
 #include "ps/core/shard_effects.h"
 #include "ps/core/table/table.h"
+#include "ps/core/values/lanes.h"
 
 typedef struct cadre_shard cadre_shard_t;
 

@@ -13,8 +13,8 @@
 #ifndef CADRE_PS_CORE_SHARD_UPDATES_H
 #define CADRE_PS_CORE_SHARD_UPDATES_H
 
-#include "ps/core/lanes.h"
 #include "ps/core/shard_cut.h"
+#include "ps/core/values/lanes.h"
 
 typedef struct cadre_shard_updates cadre_shard_updates_t;
 

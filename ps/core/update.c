@@ -58,7 +58,7 @@ is_large(const cadre_update_t *self)
         elements += cadre_partition_layout(partition)->size_bytes /
                     cadre_dtype_size(cadre_partition_spec(partition)->dtype);
     }
-    return elements >= CADRE_UPDATE_ALONE_COUNT;
+    return elements >= CADRE_LANES_ALONE_COUNT;
 }
 
 /* Calls `each` for every index, on the lanes if the update is large, else on this thread alone. */

@@ -8,10 +8,8 @@
 #ifndef CADRE_PS_CORE_UPDATE_H
 #define CADRE_PS_CORE_UPDATE_H
 
-#include "ps/core/lanes.h"
 #include "ps/core/partition.h"
-
-enum { CADRE_UPDATE_ALONE_COUNT = 131072 }; /* elements below which no lane is woken */
+#include "ps/core/values/lanes.h"
 
 typedef struct {
     cadre_partition_t *partition;

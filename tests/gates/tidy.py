@@ -84,7 +84,7 @@ BELOW = {
     "ps/core/values": "base tensor spec wire",
     "ps/core/table": "base tensor spec wire checkpoint ps/core/values",
     "ps/core": "base tensor spec wire session checkpoint ps/core/values ps/core/table",
-    "ps": "base system wire keys net http checkpoint ps/core",
+    "ps": "base system wire keys net http checkpoint ps/core ps/core/values",
     "worker/include": "",
     "worker/core": "base tensor spec wire session worker/include",
     "worker/data": "base system tensor spec",

@@ -10,10 +10,12 @@
  * the update whole, and the result does not depend on which lane did which piece. The shell's lanes
  * are threads (lane_pool.h); the simulation and tests have none.
  */
-#ifndef CADRE_PS_CORE_LANES_H
-#define CADRE_PS_CORE_LANES_H
+#ifndef CADRE_PS_CORE_VALUES_LANES_H
+#define CADRE_PS_CORE_VALUES_LANES_H
 
 #include <stddef.h>
+
+enum { CADRE_LANES_ALONE_COUNT = 131072 }; /* numbers of an update below which no lane is woken */
 
 /* Zeroed: the caller's own thread does all. */
 typedef struct {

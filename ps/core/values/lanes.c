@@ -1,4 +1,4 @@
-#include "ps/core/lanes.h"
+#include "ps/core/values/lanes.h"
 
 /* Calls `each` for every index below `count`: on the threads of the lanes, or without threads one
  * after the other. */
