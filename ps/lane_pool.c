@@ -66,13 +66,12 @@ run_thread(void *argument)
 }
 
 /* Calls `each` for every index below `count`, on the threads of the pool and on the caller's;
- * returns when all calls have returned. Without other threads, or with a single index, the caller
- * does it alone. */
+ * returns when all calls have returned. A single index the caller does alone. */
 static void
 run(void *context, size_t count, void (*each)(void *argument, size_t index), void *argument)
 {
     cadre_lane_pool_t *self = context;
-    if (self->thread_count == 0 || count < 2) {
+    if (count < 2) {
         for (size_t i = 0; i < count; i++) {
             each(argument, i);
         }
@@ -149,5 +148,5 @@ cadre_lane_pool_destroy(cadre_lane_pool_t **self_p)
 cadre_lanes_t
 cadre_lane_pool_lanes(cadre_lane_pool_t *self)
 {
-    return (cadre_lanes_t){.context = self, .run = run};
+    return (cadre_lanes_t){.context = self, .run = self->thread_count > 0 ? run : NULL};
 }

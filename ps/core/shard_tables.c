@@ -163,7 +163,8 @@ gradient_update(const cadre_partition_spec_t *spec, const cadre_row_gradient_t *
 }
 
 int
-cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient)
+cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
+                         const cadre_lanes_t *lanes)
 {
     const cadre_partition_spec_t *spec = &part->spec;
     const cadre_chunk_layout_t layout = layout_of(spec->table.dim, gradient->count, spec->wire);
@@ -173,7 +174,8 @@ cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradien
     }
 
     cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
-    const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
+    cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
+    update.lanes = lanes;
     return cadre_table_check(part->table, &update);
 }
 
@@ -190,10 +192,11 @@ cadre_shard_tables_growth(const cadre_shard_part_t *part, const cadre_row_gradie
 
 void
 cadre_shard_tables_apply(cadre_table_t *table, const cadre_partition_spec_t *spec,
-                         const cadre_row_gradient_t *gradient)
+                         const cadre_row_gradient_t *gradient, const cadre_lanes_t *lanes)
 {
     cadre_auto(cadre_table_keys_fini) cadre_table_keys_t keys = keys_of(gradient);
-    const cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
+    cadre_table_update_t update = gradient_update(spec, gradient, keys.items);
+    update.lanes = lanes;
     cadre_table_push(table, &update);
 }
 
@@ -261,7 +264,7 @@ add_row(const cadre_partition_spec_t *spec, const row_t *row, float weight, bool
 /* Sums the rows of each key, and applies the sums as one update. */
 static void
 apply_sums(cadre_table_t *table, const cadre_partition_spec_t *spec, const cadre_row_term_t *terms,
-           const row_t *rows, size_t count)
+           const row_t *rows, size_t count, const cadre_lanes_t *lanes)
 {
     const size_t dim = spec->table.dim;
     cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(count, sizeof(*keys));
@@ -275,16 +278,18 @@ apply_sums(cadre_table_t *table, const cadre_partition_spec_t *spec, const cadre
         add_row(spec, &rows[i], terms[rows[i].term].weight, is_first, numbers,
                 sums + (sum_count - 1) * dim);
     }
-    const cadre_table_update_t update = {.count = sum_count, .keys = keys, .numbers = sums};
+    const cadre_table_update_t update = {
+        .count = sum_count, .keys = keys, .numbers = sums, .lanes = lanes};
     cadre_table_push(table, &update);
 }
 
 void
 cadre_shard_tables_apply_sum(cadre_table_t *table, const cadre_partition_spec_t *spec,
-                             const cadre_row_term_t *terms, size_t count)
+                             const cadre_row_term_t *terms, size_t count,
+                             const cadre_lanes_t *lanes)
 {
     if (count == 1 && terms[0].weight == 1) {
-        cadre_shard_tables_apply(table, spec, &terms[0].gradient);
+        cadre_shard_tables_apply(table, spec, &terms[0].gradient, lanes);
         return;
     }
 
@@ -294,7 +299,7 @@ cadre_shard_tables_apply_sum(cadre_table_t *table, const cadre_partition_spec_t 
     }
     cadre_auto(cadre_free) row_t *rows = cadre_calloc(row_count, sizeof(*rows));
     list_rows(spec, terms, count, rows);
-    apply_sums(table, spec, terms, rows, row_count);
+    apply_sums(table, spec, terms, rows, row_count, lanes);
 }
 
 /* --- assign --- */

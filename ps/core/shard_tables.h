@@ -45,7 +45,8 @@ int cadre_shard_tables_chunk_count(const cadre_shard_part_t *part, uint64_t coun
 
 /* Checks gradients of which all chunks are there, before any row is changed. Fails with
  * CADRE_ESHAPE for chunks of other sizes, and as cadre_table_check. */
-int cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient);
+int cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradient_t *gradient,
+                             const cadre_lanes_t *lanes);
 
 /* Returns about how many bytes larger the table can be after checked gradients: as if no key had a
  * row, which takes no time; or `exactly`, for which each key is looked for. */
@@ -54,12 +55,13 @@ uint64_t cadre_shard_tables_growth(const cadre_shard_part_t *part,
 
 /* Applies checked gradients to a table of this spec: a part's own, or its image. */
 void cadre_shard_tables_apply(cadre_table_t *table, const cadre_partition_spec_t *spec,
-                              const cadre_row_gradient_t *gradient);
+                              const cadre_row_gradient_t *gradient, const cadre_lanes_t *lanes);
 
 /* Applies the weighted sum of gradients as one update: of each key the sum of those that have it,
  * in the order of the terms. */
 void cadre_shard_tables_apply_sum(cadre_table_t *table, const cadre_partition_spec_t *spec,
-                                  const cadre_row_term_t *terms, size_t count);
+                                  const cadre_row_term_t *terms, size_t count,
+                                  const cadre_lanes_t *lanes);
 
 /* Checks that there is room for the rows that an ASSIGN brings; gives how many bytes larger the
  * table can be then. Fails as cadre_table_check_assign. */

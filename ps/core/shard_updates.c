@@ -126,8 +126,8 @@ chunk_count(const cadre_named_part_t *named, size_t *out)
  * number and sizes; of rows also these, and their numbers. `left` is how many chunks the parts
  * before it have left, `*count` how many it has. */
 static int
-check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t left,
-           size_t *count)
+check_part(const cadre_shard_updates_t *self, const cadre_named_part_t *named,
+           cadre_chunk_t *const *chunks, size_t left, size_t *count)
 {
     const cadre_partition_t *partition = named->part->partition;
     const uint64_t version = cadre_shard_part_version(named->part);
@@ -147,7 +147,7 @@ check_part(const cadre_named_part_t *named, cadre_chunk_t *const *chunks, size_t
     }
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (named->part->table) {
-        return cadre_shard_tables_check(named->part, &rows);
+        return cadre_shard_tables_check(named->part, &rows, &self->lanes);
     }
     if (named->rows > 0) {
         return cadre_row_gradient_check(partition, &rows);
@@ -218,7 +218,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         const cadre_named_part_t *item = &named->items[i];
         size_t count = 0;
         const size_t left = message->chunk_count - at;
-        int status = check_part(item, left > 0 ? message->chunks + at : NULL, left, &count);
+        int status = check_part(self, item, left > 0 ? message->chunks + at : NULL, left, &count);
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }
@@ -247,12 +247,12 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
 
 /* Applies gradients of rows to their part, or to an image of it. */
 static void
-apply_rows(const cadre_named_part_t *named, cadre_chunk_t *const *chunks,
-           const cadre_shard_image_t *to)
+apply_rows(const cadre_shard_updates_t *self, const cadre_named_part_t *named,
+           cadre_chunk_t *const *chunks, const cadre_shard_image_t *to)
 {
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (to->table) {
-        cadre_shard_tables_apply(to->table, &named->part->spec, &rows);
+        cadre_shard_tables_apply(to->table, &named->part->spec, &rows, &self->lanes);
     } else if (to->partition) {
         cadre_row_gradient_apply(to->partition, &rows);
     }
@@ -292,9 +292,9 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         size_t count = 0;
         (void)chunk_count(&named->items[i], &count); /* was checked */
         if (named->items[i].rows > 0) {
-            apply_rows(&named->items[i], chunks,
+            apply_rows(self, &named->items[i], chunks,
                        &(cadre_shard_image_t){part->partition, part->table});
-            apply_rows(&named->items[i], chunks, &image);
+            apply_rows(self, &named->items[i], chunks, &image);
             cadre_shard_parts_note(target->parts, part);
         } else if (image.partition) {
             cadre_update_add(&self->update, image.partition, chunks);
@@ -457,7 +457,8 @@ rows_of_share(const share_t *share)
 
 /* Applies the sum of shares of one part that are all of rows. */
 static void
-apply_row_shares(cadre_shard_parts_t *parts, const share_t *shares, size_t count)
+apply_row_shares(const cadre_shard_updates_t *self, cadre_shard_parts_t *parts,
+                 const share_t *shares, size_t count)
 {
     cadre_auto(cadre_free) cadre_row_term_t *terms = cadre_calloc(count, sizeof(*terms));
     for (size_t i = 0; i < count; i++) {
@@ -466,7 +467,7 @@ apply_row_shares(cadre_shard_parts_t *parts, const share_t *shares, size_t count
     }
     const cadre_shard_part_t *part = shares[0].part;
     if (part->table) {
-        cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count);
+        cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count, &self->lanes);
         cadre_shard_parts_note(parts, part);
     } else {
         cadre_row_gradient_apply_sum(part->partition, terms, count);
@@ -517,7 +518,7 @@ apply_shares(cadre_shard_updates_t *self, cadre_shard_parts_t *parts, share_t *s
     cadre_update_clear(&self->update);
     for (size_t first = 0, end = 0; first < count; first += end) {
         if (count_rows(&shares[first], count - first, &end) > 0) {
-            apply_row_shares(parts, &shares[first], end);
+            apply_row_shares(self, parts, &shares[first], end);
         } else {
             const cadre_gradient_sum_t sum = {terms + first, end};
             cadre_update_add_sum(&self->update, shares[first].part->partition, &sum);

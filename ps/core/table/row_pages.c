@@ -263,6 +263,12 @@ own(cadre_row_pages_t *self, uint32_t row)
     }
 }
 
+bool
+cadre_row_pages_is_owned(const cadre_row_pages_t *self, uint32_t row)
+{
+    return page_of(self, row)->owned == self->shares;
+}
+
 /* Adds a position for a page. */
 static page_t *
 add_position(cadre_row_pages_t *self)

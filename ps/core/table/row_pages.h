@@ -19,9 +19,10 @@
  * takes longer the more rows there are, but for a snapshot.
  *
  * Owner:   one table.
- * Thread:  the shard's actor only; but a fork may be handed to another thread, and the chunks of a
- *          snapshot may be read and released on any. Blocks are counted as chunks are, and as with
- *          these a count of one cannot grow behind its holder's back.
+ * Thread:  the shard's actor only, and lanes that it waits for (cadre_row_pages_is_owned); but a
+ *          fork may be handed to another thread, and the chunks of a snapshot may be read and
+ *          released on any. Blocks are counted as chunks are, and as with these a count of one
+ *          cannot grow behind its holder's back.
  */
 #ifndef CADRE_PS_CORE_TABLE_ROW_PAGES_H
 #define CADRE_PS_CORE_TABLE_ROW_PAGES_H
@@ -116,6 +117,10 @@ uint64_t cadre_row_pages_key(const cadre_row_pages_t *self, uint32_t row);
 /* Returns the update that changed a row last, and how many did (0 where these are not counted). */
 uint32_t cadre_row_pages_step(const cadre_row_pages_t *self, uint32_t row);
 uint32_t cadre_row_pages_uses(const cadre_row_pages_t *self, uint32_t row);
+
+/* Returns whether a row stands in a page that nobody else holds, and that is marked as changed.
+ * What changes the row then changes nothing else, and several threads may change a row each. */
+bool cadre_row_pages_is_owned(const cadre_row_pages_t *self, uint32_t row);
 
 /* Says that update number `step` changes a row, which is one use more. */
 void cadre_row_pages_touch(cadre_row_pages_t *self, uint32_t row, uint32_t step);

@@ -12,23 +12,24 @@
 #include "ps/core/table/row_eviction.h"
 #include "ps/core/table/row_index.h"
 #include "ps/core/table/row_optimizer.h"
+#include "ps/core/table/row_workspace.h"
 #include "ps/core/values/assignment.h"
 #include "ps/core/values/initializer.h"
 
 enum {
-    BLOCK_ROWS = 64,      /* rows that are copied, or given to the optimizer, at a time, at most, */
-    BLOCK_NUMBERS = 2048, /* and numbers, or a single row: all arrays of a block fit a core's L1 */
-    VISITS = 64,          /* rows that every update looks at for the old and the small, */
-    VISITS_PER_KEY = 2,   /* and for each of its keys */
-    STEPS_AHEAD = 12,     /* rows whose last update the CPU is asked for before it is needed */
-    RUN_KEYS = 1024,      /* of an update, found and then changed: what a row has of pages of the
+    VISITS = 64,        /* rows that every update looks at for the old and the small, */
+    VISITS_PER_KEY = 2, /* and for each of its keys */
+    STEPS_AHEAD = 12,   /* rows whose last update the CPU is asked for before it is needed */
+    COUNTED_KEYS = 64,  /* that are looked for at a time, to count those without a row */
+    RUN_KEYS = 1024,    /* of an update, found and then changed: what a row has of pages of the
                              machine is still known to the CPU then */
 };
 
-/* What becomes of a key of an update that has no row. Rows have numbers up to
- * CADRE_TABLE_ROWS_MAX. */
+/* What becomes of a key of an update that has no row, or whose row was changed already. Rows have
+ * numbers up to CADRE_TABLE_ROWS_MAX. */
 #define KEY_UNADMITTED CADRE_ROW_NONE
 #define KEY_ADMITTED   (CADRE_ROW_NONE - 1)
+#define KEY_APPLIED    (CADRE_ROW_NONE - 2)
 
 struct cadre_table {
     cadre_table_spec_t spec;
@@ -48,9 +49,7 @@ struct cadre_table {
     /* For one call at a time: the row of each key, and copies of rows for the optimizer. */
     uint32_t *found;
     size_t found_capacity;
-    size_t block_rows;
-    cadre_row_block_t block;
-    uint16_t *words; /* [block_rows, dim]: values as they are stored; NULL: as f32 */
+    cadre_row_workspace_t workspace;
 };
 
 static void
@@ -64,23 +63,6 @@ make_layout(const cadre_table_t *self, cadre_row_layout_t *layout)
     };
     for (size_t s = 0; s < layout->slot_count; s++) {
         layout->slot_sizes[s] = cadre_row_optimizer_slot_width(&self->optimizer) * sizeof(float);
-    }
-}
-
-static void
-make_block(cadre_table_t *self)
-{
-    const size_t dim = self->spec.dim;
-    self->block_rows = cadre_max_u64(1, cadre_min_u64(BLOCK_ROWS, BLOCK_NUMBERS / dim));
-    self->block.room = cadre_calloc(self->block_rows * dim, sizeof(float));
-    self->block.values = cadre_calloc(self->block_rows * dim, sizeof(float));
-    self->words = NULL;
-    if (self->spec.storage == CADRE_BF16) {
-        self->words = cadre_calloc(self->block_rows * dim, sizeof(*self->words));
-    }
-    for (size_t s = 0; s < cadre_row_optimizer_slot_count(&self->optimizer); s++) {
-        self->block.slots[s] = cadre_calloc(
-            self->block_rows * cadre_row_optimizer_slot_width(&self->optimizer), sizeof(float));
     }
 }
 
@@ -109,7 +91,7 @@ cadre_table_open(cadre_table_t **self_p, const cadre_table_spec_t *spec, cadre_c
         self->sketch = cadre_sighting_sketch_new();
     }
     cadre_row_eviction_init(&self->eviction, spec);
-    make_block(self);
+    cadre_row_workspace_init(&self->workspace, spec, &self->optimizer);
     *self_p = self;
     return 0;
 }
@@ -135,12 +117,7 @@ cadre_table_close(cadre_table_t **self_p)
     cadre_sighting_sketch_destroy(&self->sketch);
     cadre_row_eviction_fini(&self->eviction);
     free(self->found);
-    free(self->words);
-    free(self->block.room);
-    free(self->block.values);
-    for (size_t s = 0; s < CADRE_OPTIMIZER_SLOTS_MAX; s++) {
-        free(self->block.slots[s]);
-    }
+    cadre_row_workspace_fini(&self->workspace);
     free(self);
 }
 
@@ -212,36 +189,12 @@ static cadre_row_numbers_t
 rows_from(const cadre_table_t *self, const uint32_t *found, size_t count)
 {
     cadre_row_numbers_t rows = {.items = found};
-    while (rows.count < count && rows.count < self->block_rows &&
-           found[rows.count] < KEY_ADMITTED) {
+    while (rows.count < count && rows.count < self->workspace.rows_max &&
+           found[rows.count] < KEY_APPLIED) {
         rows.count++;
     }
-    rows.next = cadre_min_u64(count - rows.count, self->block_rows);
+    rows.next = cadre_min_u64(count - rows.count, self->workspace.rows_max);
     return rows;
-}
-
-/* Copies the values of some rows, at most a block, to `values`, as f32. */
-static void
-gather_values(const cadre_table_t *self, const cadre_row_numbers_t *rows, float *values)
-{
-    if (self->words) {
-        cadre_row_pages_gather(self->pages, -1, rows, self->words);
-        cadre_bf16_to_f32(self->words, values, rows->count * self->spec.dim);
-    } else {
-        cadre_row_pages_gather(self->pages, -1, rows, values);
-    }
-}
-
-/* Stores the values of some rows, at most a block. */
-static void
-scatter_values(cadre_table_t *self, const cadre_row_numbers_t *rows, const float *values)
-{
-    if (self->words) {
-        cadre_bf16_from_f32(values, self->words, rows->count * self->spec.dim);
-        cadre_row_pages_scatter(self->pages, -1, rows, self->words);
-    } else {
-        cadre_row_pages_scatter(self->pages, -1, rows, values);
-    }
 }
 
 /* Writes the block's values of `count` keys as bf16. Fails with CADRE_ENOTFINITE when a finite
@@ -249,7 +202,7 @@ scatter_values(cadre_table_t *self, const cadre_row_numbers_t *rows, const float
 static int
 write_bf16(const cadre_table_t *self, const uint64_t *keys, size_t count, void *to)
 {
-    const float *values = self->block.values;
+    const float *values = self->workspace.block.values;
     const size_t numbers = count * self->spec.dim;
     if (cadre_dtype_traits(CADRE_BF16)->from_f32(values, to, numbers)) {
         return 0;
@@ -271,7 +224,8 @@ pull_rows(cadre_table_t *self, cadre_dtype_t dtype, const cadre_row_numbers_t *r
         cadre_row_pages_gather(self->pages, -1, rows, to);
         return 0;
     }
-    gather_values(self, rows, dtype == CADRE_F32 ? to : self->block.values);
+    cadre_row_workspace_gather(&self->workspace, self->pages, rows,
+                               dtype == CADRE_F32 ? to : self->workspace.block.values);
     return dtype == CADRE_F32 ? 0 : write_bf16(self, keys, rows->count, to);
 }
 
@@ -279,7 +233,7 @@ pull_rows(cadre_table_t *self, cadre_dtype_t dtype, const cadre_row_numbers_t *r
 static int
 pull_first(cadre_table_t *self, cadre_dtype_t dtype, const uint64_t *key, void *to)
 {
-    first_values(self, *key, dtype == CADRE_F32 ? to : self->block.values);
+    first_values(self, *key, dtype == CADRE_F32 ? to : self->workspace.block.values);
     return dtype == CADRE_F32 ? 0 : write_bf16(self, key, 1, to);
 }
 
@@ -365,41 +319,6 @@ cadre_table_find_unchanged(cadre_table_t *self, size_t count, const uint64_t *ke
     }
 }
 
-/* --- updates as they come --- */
-
-static cadre_dtype_t
-dtype_of(const cadre_table_update_t *update)
-{
-    return update->dtype == 0 ? CADRE_F32 : update->dtype;
-}
-
-/* Returns the rows of an update from number `first` on, as many as stand in one piece: `*count`. */
-static const unsigned char *
-piece_of(const cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t *count)
-{
-    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
-    if (update->numbers) {
-        *count = update->count - first;
-        return (const unsigned char *)update->numbers + first * row_size;
-    }
-
-    const size_t before = first % update->chunk_rows;
-    *count = cadre_min_u64(update->count - first, update->chunk_rows - before);
-    const unsigned char *chunk = cadre_chunk_data(update->chunks[first / update->chunk_rows]);
-    return chunk + before * row_size;
-}
-
-/* Copies numbers of an update, as f32. */
-static void
-copy_numbers(const cadre_table_update_t *update, const void *from, float *to, size_t count)
-{
-    if (dtype_of(update) == CADRE_BF16) {
-        cadre_bf16_to_f32(from, to, count);
-    } else {
-        memcpy(to, from, count * sizeof(*to));
-    }
-}
-
 /* --- checks --- */
 
 static int
@@ -475,11 +394,8 @@ cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update)
     if (status < 0) {
         return status;
     }
-    for (size_t first = 0, here = 0; first < update->count; first += here) {
-        const void *piece = piece_of(self, update, first, &here);
-        if (!cadre_dtype_is_finite(dtype_of(update), piece, here * self->spec.dim)) {
-            return cadre_fail(CADRE_ENOTFINITE, "a gradient of a row is not finite");
-        }
+    if (!cadre_table_update_is_finite(update, self->spec.dim)) {
+        return cadre_fail(CADRE_ENOTFINITE, "a gradient of a row is not finite");
     }
     return check_room(self, update->count, update->keys);
 }
@@ -488,10 +404,10 @@ cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update)
 static uint64_t
 count_missing(const cadre_table_t *self, size_t count, const uint64_t *keys)
 {
-    uint32_t rows[BLOCK_ROWS];
+    uint32_t rows[COUNTED_KEYS];
     uint64_t missing = 0;
-    for (size_t first = 0; first < count; first += BLOCK_ROWS) {
-        const size_t here = cadre_min_u64(count - first, BLOCK_ROWS);
+    for (size_t first = 0; first < count; first += COUNTED_KEYS) {
+        const size_t here = cadre_min_u64(count - first, COUNTED_KEYS);
         cadre_row_index_find_all(self->index, here, keys + first, rows);
         for (size_t i = 0; i < here; i++) {
             missing += rows[i] == CADRE_ROW_NONE;
@@ -581,62 +497,42 @@ create(cadre_table_t *self, uint64_t key, uint32_t step)
 
     const uint32_t row = cadre_row_pages_add(self->pages, key);
     cadre_row_index_add(self->index, row);
-    first_values(self, key, self->block.values);
-    store_values(self, row, self->block.values);
+    first_values(self, key, self->workspace.block.values);
+    store_values(self, row, self->workspace.block.values);
     begin_slots(self, row);
     cadre_row_pages_touch(self->pages, row, step);
     self->figures.created++;
     return row;
 }
 
-/* Finds or makes the rows of a run of keys. Rows that are there are marked as changed by this
- * update before the first row is evicted. */
+/* Asks the CPU for the first rows of a run; those behind are asked for block by block. */
 static void
-find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t step)
+prefetch_block(const cadre_table_t *self, const uint32_t *found, size_t count)
 {
-    reserve_found(self, count);
-    cadre_row_index_find_all(self->index, count, keys, self->found);
-    for (size_t i = 0; i < count && i < self->block_rows; i++) {
-        if (self->found[i] != CADRE_ROW_NONE) {
-            cadre_row_pages_prefetch_numbers(self->pages, self->found[i]);
+    for (size_t i = 0; i < count && i < self->workspace.rows_max; i++) {
+        if (found[i] < KEY_APPLIED) {
+            cadre_row_pages_prefetch_numbers(self->pages, found[i]);
         }
-    }
-    cadre_row_pages_touch_all(self->pages, self->found, count, step);
-    for (size_t i = 0; i < count; i++) {
-        if (self->found[i] == CADRE_ROW_NONE && admit(self, keys[i])) {
-            self->found[i] = KEY_ADMITTED;
-        }
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (self->found[i] == KEY_ADMITTED) {
-            self->found[i] = create(self, keys[i], step);
-        }
-        self->figures.unadmitted += self->found[i] == KEY_UNADMITTED;
     }
 }
 
-/* Applies the optimizer to some rows, at most a block. */
+/* Finds or makes the rows of a run of keys, which `found` has where they are found already. Rows
+ * that are there are marked as changed by this update before the first row is evicted. */
 static void
-apply_rows(cadre_table_t *self, const cadre_table_update_t *update, const cadre_row_numbers_t *rows,
-           const void *gradient)
+find_rows(cadre_table_t *self, size_t count, const uint64_t *keys, uint32_t *found, uint32_t step)
 {
-    cadre_row_block_t *block = &self->block;
-    const size_t slots = cadre_row_optimizer_slot_count(&self->optimizer);
-    block->rows = rows->count;
-    block->gradient = gradient;
-    if (dtype_of(update) == CADRE_BF16) {
-        cadre_bf16_to_f32(gradient, block->room, rows->count * self->spec.dim);
-        block->gradient = block->room;
+    prefetch_block(self, found, count);
+    cadre_row_pages_touch_all(self->pages, found, count, step);
+    for (size_t i = 0; i < count; i++) {
+        if (found[i] == CADRE_ROW_NONE && admit(self, keys[i])) {
+            found[i] = KEY_ADMITTED;
+        }
     }
-
-    gather_values(self, rows, block->values);
-    for (size_t s = 0; s < slots; s++) {
-        cadre_row_pages_gather(self->pages, (int)s, rows, block->slots[s]);
-    }
-    cadre_row_optimizer_apply(&self->optimizer, self->figures.steps, block);
-    scatter_values(self, rows, block->values);
-    for (size_t s = 0; s < slots; s++) {
-        cadre_row_pages_scatter(self->pages, (int)s, rows, block->slots[s]);
+    for (size_t i = 0; i < count; i++) {
+        if (found[i] == KEY_ADMITTED) {
+            found[i] = create(self, keys[i], step);
+        }
+        self->figures.unadmitted += found[i] == KEY_UNADMITTED;
     }
 }
 
@@ -663,28 +559,53 @@ expire(cadre_table_t *self, size_t count, uint32_t step)
 /* Applies the gradients of a run of `count` rows, or some of them, which stand in one piece, to
  * rows `found`. */
 static void
-apply_piece(cadre_table_t *self, const cadre_table_update_t *update, const uint32_t *found,
-            size_t count, const unsigned char *piece)
+apply_piece(cadre_table_t *self, cadre_row_workspace_t *workspace,
+            const cadre_table_update_t *update, const uint32_t *found, size_t count,
+            const unsigned char *piece)
 {
-    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
+    const cadre_dtype_t dtype = cadre_table_update_dtype(update);
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype);
     for (size_t i = 0, here = 0; i < count; i += here) {
         const cadre_row_numbers_t rows = rows_from(self, found + i, count - i);
         if (rows.count > 0) {
-            apply_rows(self, update, &rows, piece + i * row_size);
+            cadre_row_workspace_apply(workspace, self->pages, &rows, dtype, piece + i * row_size,
+                                      self->figures.steps);
         }
-        here = cadre_max_u64(rows.count, 1); /* without the keys that were not admitted */
+        here = cadre_max_u64(rows.count, 1); /* without the keys that have none */
     }
 }
 
-/* Applies the gradients of `count` keys from number `first` of the update on. */
+/* Applies the gradients of `count` keys from number `first` of the update on to rows `found`. */
 static void
-apply_run(cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t count)
+apply_run(cadre_table_t *self, cadre_row_workspace_t *workspace, const cadre_table_update_t *update,
+          size_t first, size_t count, const uint32_t *found)
 {
     for (size_t done = 0, here = 0; done < count; done += here) {
-        const unsigned char *piece = piece_of(self, update, first + done, &here);
+        const unsigned char *piece =
+            cadre_table_update_rows(update, self->spec.dim, first + done, &here);
         here = cadre_min_u64(here, count - done);
-        apply_piece(self, update, self->found + done, here, piece);
+        apply_piece(self, workspace, update, found + done, here, piece);
     }
+}
+
+/* Finds or makes the rows of a run of keys as find_rows does, and applies their gradients, but
+ * where that was done. */
+static void
+settle_run(cadre_table_t *self, const cadre_table_update_t *update, size_t first, size_t count,
+           uint32_t *found)
+{
+    const uint32_t step = (uint32_t)self->figures.steps;
+    find_rows(self, count, update->keys + first, found, step);
+    apply_run(self, &self->workspace, update, first, count, found);
+}
+
+/* Returns whether rows may be evicted for those of an update. */
+static bool
+may_evict(const cadre_table_t *self, const cadre_table_update_t *update)
+{
+    const uint64_t rows = cadre_row_pages_count(self->pages);
+    const bool evicts = self->spec.when_full != CADRE_TABLE_REFUSE;
+    return evicts && rows + update->count > self->rows_max;
 }
 
 /* Returns how many keys of an update are found before the first is changed: all of them where rows
@@ -692,23 +613,88 @@ apply_run(cadre_table_t *self, const cadre_table_update_t *update, size_t first,
 static size_t
 run_of(const cadre_table_t *self, const cadre_table_update_t *update)
 {
-    const uint64_t rows = cadre_row_pages_count(self->pages);
-    const bool evicts = self->spec.when_full != CADRE_TABLE_REFUSE;
-    return evicts && rows + update->count > self->rows_max ? update->count : RUN_KEYS;
+    return may_evict(self, update) ? update->count : RUN_KEYS;
+}
+
+static void
+push_alone(cadre_table_t *self, const cadre_table_update_t *update)
+{
+    const size_t run = run_of(self, update);
+    reserve_found(self, cadre_min_u64(run, update->count));
+    for (size_t first = 0, here = 0; first < update->count; first += here) {
+        here = cadre_min_u64(run, update->count - first);
+        cadre_row_index_find_all(self->index, here, update->keys + first, self->found);
+        settle_run(self, update, first, here, self->found);
+    }
+}
+
+/* --- updates on several lanes --- */
+
+/* An update as lanes have it. They look for its keys, and change the rows that are there, in pages
+ * that nobody else holds: each row by itself, wherever the others are. What changes more, making
+ * rows and copying pages, is left to the shard's thread, which does it in the order of the keys. So
+ * nothing that comes of an update depends on the lanes. */
+typedef struct {
+    cadre_table_t *table; /* of which lanes write rows alone, and when these were changed */
+    const cadre_table_update_t *update;
+    uint32_t *found; /* [update->count]: of each key its row, CADRE_ROW_NONE, or KEY_APPLIED */
+} lane_push_t;
+
+/* Takes the rows that a lane may change out of `found`, to `taken`. */
+static void
+take_rows(const cadre_table_t *self, uint32_t *found, size_t count, uint32_t *taken)
+{
+    for (size_t i = 0; i < count; i++) {
+        const bool is_taken =
+            found[i] != CADRE_ROW_NONE && cadre_row_pages_is_owned(self->pages, found[i]);
+        taken[i] = is_taken ? found[i] : KEY_APPLIED;
+        found[i] = is_taken ? KEY_APPLIED : found[i];
+    }
+}
+
+static void
+push_piece(void *argument, size_t index)
+{
+    const lane_push_t *push = argument;
+    cadre_table_t *table = push->table;
+    const size_t keys = cadre_table_update_piece_keys(table->spec.dim);
+    const size_t first = index * keys;
+    const size_t count = cadre_min_u64(push->update->count - first, keys);
+    uint32_t taken[CADRE_TABLE_PIECE_KEYS];
+    cadre_row_index_find_all(table->index, count, push->update->keys + first, push->found + first);
+    take_rows(table, push->found + first, count, taken);
+    prefetch_block(table, taken, count);
+    cadre_row_pages_touch_all(table->pages, taken, count, (uint32_t)table->figures.steps);
+
+    cadre_auto(cadre_row_workspace_fini) cadre_row_workspace_t workspace;
+    cadre_row_workspace_init(&workspace, &table->spec, &table->optimizer);
+    apply_run(table, &workspace, push->update, first, count, taken);
+}
+
+static void
+push_on_lanes(cadre_table_t *self, const cadre_table_update_t *update, size_t pieces)
+{
+    reserve_found(self, update->count);
+    lane_push_t push = {self, update, self->found};
+    cadre_lanes_run(update->lanes, pieces, push_piece, &push);
+    for (size_t first = 0; first < update->count; first += RUN_KEYS) {
+        const size_t here = cadre_min_u64(RUN_KEYS, update->count - first);
+        settle_run(self, update, first, here, self->found + first);
+    }
 }
 
 void
 cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
 {
-    const uint32_t step = (uint32_t)++self->figures.steps;
+    const size_t pieces = cadre_table_update_piece_count(update, self->spec.dim);
+    self->figures.steps++;
     self->figures.version++;
-    const size_t run = run_of(self, update);
-    for (size_t first = 0, here = 0; first < update->count; first += here) {
-        here = cadre_min_u64(run, update->count - first);
-        find_rows(self, here, update->keys + first, step);
-        apply_run(self, update, first, here);
+    if (pieces > 0 && !may_evict(self, update)) {
+        push_on_lanes(self, update, pieces);
+    } else {
+        push_alone(self, update);
     }
-    expire(self, update->count, step);
+    expire(self, update->count, (uint32_t)self->figures.steps);
     cadre_row_pages_trim(self->pages);
 }
 
@@ -730,23 +716,24 @@ assign_row(cadre_table_t *self, cadre_assign_mode_t mode, uint64_t key, const fl
         return;
     }
 
-    load_values(self, row, self->block.values);
-    cadre_assignment_apply(mode, CADRE_F32, numbers, self->block.values, self->block.values,
-                           self->spec.dim);
-    store_values(self, row, self->block.values);
+    load_values(self, row, self->workspace.block.values);
+    cadre_assignment_apply(mode, CADRE_F32, numbers, self->workspace.block.values,
+                           self->workspace.block.values, self->spec.dim);
+    store_values(self, row, self->workspace.block.values);
 }
 
 void
 cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                    const cadre_table_update_t *update)
 {
-    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype_of(update));
+    const size_t row_size = self->spec.dim * cadre_dtype_size(cadre_table_update_dtype(update));
     self->assigned = ++self->figures.version;
     for (size_t first = 0, here = 0; first < update->count; first += here) {
-        const unsigned char *piece = piece_of(self, update, first, &here);
+        const unsigned char *piece = cadre_table_update_rows(update, self->spec.dim, first, &here);
         for (size_t i = 0; i < here; i++) {
-            copy_numbers(update, piece + i * row_size, self->block.room, self->spec.dim);
-            assign_row(self, mode, update->keys[first + i], self->block.room);
+            cadre_table_update_copy(update, piece + i * row_size, self->workspace.block.room,
+                                    self->spec.dim);
+            assign_row(self, mode, update->keys[first + i], self->workspace.block.room);
         }
     }
 }
@@ -768,7 +755,7 @@ cadre_table_fork(cadre_table_t *self, uint64_t number)
     cadre_assert(status == 0); /* the hands are at rows of this table */
     fork->found = NULL;
     fork->found_capacity = 0;
-    make_block(fork);
+    cadre_row_workspace_init(&fork->workspace, &fork->spec, &fork->optimizer);
     return fork;
 }
 

@@ -16,8 +16,9 @@
  * but for the lists of row_pages.h and row_index.h.
  *
  * Owner:   one shard.
- * Thread:  the shard's actor only; but a fork that was frozen may be handed to another thread, and
- *          the chunks of a snapshot may be read and released on any.
+ * Thread:  the shard's actor only, and the lanes of an update while it is checked or pushed; but a
+ *          fork that was frozen may be handed to another thread, and the chunks of a snapshot may
+ *          be read and released on any.
  */
 #ifndef CADRE_PS_CORE_TABLE_TABLE_H
 #define CADRE_PS_CORE_TABLE_TABLE_H
@@ -32,6 +33,7 @@
 #include "ps/core/table/row_pages.h"
 #include "ps/core/table/sighting_sketch.h"
 #include "ps/core/table/stored_rows.h"
+#include "ps/core/table/table_update.h"
 #include "ps/core/values/chunk_pool.h"
 
 typedef struct cadre_table cadre_table_t;
@@ -46,17 +48,6 @@ typedef struct {
     uint64_t unadmitted; /* gradients dropped because their key was not yet seen often enough */
     uint64_t size_bytes; /* of pages, index and sketch */
 } cadre_table_figures_t;
-
-/* Numbers of `count` rows by key: gradients, or what is assigned. They stand one row after the
- * other, in one piece, or in chunks of `chunk_rows` but the last, and may begin at any address. */
-typedef struct {
-    size_t count;
-    const uint64_t *keys;         /* [count] */
-    const void *numbers;          /* [count, dim]; NULL: in chunks */
-    cadre_chunk_t *const *chunks; /* borrowed */
-    size_t chunk_rows;
-    cadre_dtype_t dtype; /* f32 or bf16; 0: f32 */
-} cadre_table_update_t;
 
 /* A table at one moment: pages that have changed since an earlier one, and what else decides how
  * the table goes on. */

@@ -208,6 +208,55 @@ Test(shard_tables, refuses_rows_beyond_its_limit)
     close_shard(&self);
 }
 
+/* Counts how often lanes were to run. */
+static void
+run_counted(void *context, size_t count, void (*each)(void *argument, size_t index), void *argument)
+{
+    size_t *runs = context;
+    ++*runs;
+    for (size_t i = count; i-- > 0;) {
+        each(argument, i);
+    }
+}
+
+Test(shard_tables, hands_large_updates_to_lanes)
+{
+    enum { MANY = CADRE_LANES_ALONE_COUNT / DIM };
+    size_t runs = 0;
+    fixture_t self = {.request = 100};
+    const cadre_shard_options_t options = {
+        .incarnation = PS, .size_bytes_max = 64 << 20, .lanes = {&runs, run_counted}};
+    table_create_t table;
+    self.shard = cadre_shard_new(&options);
+    cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
+    cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
+    cr_assert_eq(create(&self, &table_create(&table, 0, 1)->message), 0);
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(MANY, sizeof(*keys));
+    cadre_auto(cadre_free) float *gradient = cadre_calloc((size_t)MANY * DIM, sizeof(*gradient));
+    for (uint64_t i = 0; i < MANY; i++) {
+        keys[i] = 3 * i;
+        gradient[i * DIM] = 1;
+    }
+
+    for (uint64_t update = 1; update <= 2; update++) {
+        uint64_t record[4];
+        cadre_message_t message = push_keys_message(update, 0, MANY, keys, gradient, record);
+        cr_assert_eq(push(&self, &message), 0, "%s", cadre_error_text());
+        cr_expect_eq(runs, 2 * update, "to check and to apply");
+    }
+    for (uint64_t key = 0; key < 3 * MANY; key += 3 * 1000) {
+        float values[DIM];
+        cr_assert_eq(pull_keys(&self, 0, 1, &key, values), 0);
+        cr_expect_eq(values[0], -1);
+        cr_expect_eq(values[1], 1);
+    }
+    uint64_t record[4];
+    cadre_message_t message = push_keys_message(3, 0, MANY - 1, keys, gradient, record);
+    cr_assert_eq(push(&self, &message), 0);
+    cr_expect_eq(runs, 4, "one key less is a small update");
+    close_shard(&self);
+}
+
 Test(shard_tables, counts_memory_and_refuses_what_does_not_fit)
 {
     enum { AT_ONCE = 500 };
