@@ -2,7 +2,9 @@
  * Random rows of one table on a real ps: pulled, and pushed, checked and applied by sgd. Their keys
  * are uniform, or as frequent as words are (Zipf), of which an update has each once. Beside them
  * the floor of random access: as many rows of an array, which are found without a search, are asked
- * for before they are needed, and go nowhere; and the same bytes over a raw ZeroMQ pair.
+ * for before they are needed, and go nowhere; and the same bytes over a raw ZeroMQ pair. They are
+ * also pushed to a ps that has a lane for each CPU, which is not what it has by itself: what it
+ * takes of the CPUs, others lack.
  *
  * And batches of such keys, each batch other ones, pulled as a worker does that keeps rows, beside
  * one that keeps none: while nothing changes them, and where each batch is pushed too.
@@ -15,9 +17,11 @@
 #include "bench/measure.h"
 #include "bench/raw.h"
 #include "bench/shard_client.h"
+#include "common/base/bounds.h"
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "common/system/cpu_quota.h"
 #include "worker/core/row_cache.h"
 
 enum {
@@ -51,6 +55,7 @@ typedef struct {
 
 typedef struct {
     cadre_bench_shard_client_t *client;
+    cadre_bench_shard_client_t *shared; /* its ps has a lane for each CPU */
     cadre_bench_raw_t *raw;
     key_set_t uniform;
     key_set_t zipf;
@@ -69,6 +74,7 @@ static void
 subject_fini(subject_t *self)
 {
     cadre_bench_shard_client_close(&self->client);
+    cadre_bench_shard_client_close(&self->shared);
     cadre_bench_raw_close(&self->raw);
     free(self->uniform.pulled);
     free(self->uniform.pushed);
@@ -162,17 +168,17 @@ draw_zipf(key_set_t *self, size_t count, uint64_t stream)
 
 /* Makes all rows of the table, with keys from 0 on in an order that is not theirs. */
 static int
-make_rows(subject_t *self)
+make_rows(cadre_bench_shard_client_t *client)
 {
     cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(MADE, sizeof(*keys));
     double seconds = 0;
-    int status = cadre_bench_shard_client_create_table(self->client, VARIABLE, DIM);
+    int status = cadre_bench_shard_client_create_table(client, VARIABLE, DIM);
     for (uint64_t first = 0; first < TABLE_ROWS / MADE && status == 0; first++) {
         for (uint64_t i = 0; i < MADE; i++) {
             keys[i] = i * (TABLE_ROWS / MADE) + first;
         }
         const cadre_bench_rows_t rows = {VARIABLE, DIM, MADE, keys};
-        status = cadre_bench_shard_client_push_rows(self->client, &rows, 1, 1, &seconds);
+        status = cadre_bench_shard_client_push_rows(client, &rows, 1, 1, &seconds);
     }
     return status;
 }
@@ -197,7 +203,16 @@ subject_init(cadre_bench_t *bench, subject_t *self)
         return status;
     }
     status = cadre_bench_shard_client_open(bench, 0, &self->client);
-    return status < 0 ? status : make_rows(self);
+    if (status < 0) {
+        return status;
+    }
+    status = make_rows(self->client);
+    if (status < 0) {
+        return status;
+    }
+    const int lanes = cadre_min_int(cadre_cpu_count(), CADRE_LANES_MAX);
+    status = cadre_bench_shard_client_open(bench, lanes, &self->shared);
+    return status < 0 ? status : make_rows(self->shared);
 }
 
 static double
@@ -221,16 +236,28 @@ run_pull(void *context, double *value)
 }
 
 static int
+push_to(cadre_bench_shard_client_t *client, const key_set_t *keys, double *value)
+{
+    const size_t count = keys->pushed_count;
+    const cadre_bench_rows_t rows = {VARIABLE, DIM, count, keys->pushed};
+    double seconds = 0;
+    int status = cadre_bench_shard_client_push_rows(client, &rows, UPDATES, WINDOW, &seconds);
+    *value = (double)UPDATES * (double)count / seconds * 1e-6;
+    return status;
+}
+
+static int
 run_push(void *context, double *value)
 {
     const measured_t *self = context;
-    const size_t count = self->keys->pushed_count;
-    const cadre_bench_rows_t rows = {VARIABLE, DIM, count, self->keys->pushed};
-    double seconds = 0;
-    int status =
-        cadre_bench_shard_client_push_rows(self->subject->client, &rows, UPDATES, WINDOW, &seconds);
-    *value = (double)UPDATES * (double)count / seconds * 1e-6;
-    return status;
+    return push_to(self->subject->client, self->keys, value);
+}
+
+static int
+run_push_shared(void *context, double *value)
+{
+    const measured_t *self = context;
+    return push_to(self->subject->shared, self->keys, value);
 }
 
 /* Returns the row of the array that stands at `keys[i]`; asks for one that comes later. */
@@ -343,8 +370,10 @@ measure(cadre_bench_t *bench, subject_t *subject, const key_set_t *keys)
 {
     measured_t measured = {subject, keys};
     cadre_bench_measure_t measures[] = {
-        {run_pull, &measured, 0}, {run_raw_pull, &measured, 0}, {run_array_pull, &measured, 0},
-        {run_push, &measured, 0}, {run_raw_push, &measured, 0}, {run_array_push, &measured, 0}};
+        {run_pull, &measured, 0},       {run_raw_pull, &measured, 0},
+        {run_array_pull, &measured, 0}, {run_push, &measured, 0},
+        {run_raw_push, &measured, 0},   {run_array_push, &measured, 0},
+        {run_push_shared, &measured, 0}};
     int status = cadre_bench_measure_in_turn(measures, CADRE_COUNT_OF(measures),
                                              cadre_bench_amount(bench, REPETITIONS, 3));
     if (status < 0) {
@@ -352,6 +381,12 @@ measure(cadre_bench_t *bench, subject_t *subject, const key_set_t *keys)
     }
     add_figures(bench, keys, "pulled", measures);
     add_figures(bench, keys, "pushed and applied", measures + 3);
+    const cadre_bench_figure_t figure = {.section = "rows",
+                                         .unit = "M rows/s",
+                                         .value = measures[6].value,
+                                         .ceiling_name = "raw ZeroMQ pair",
+                                         .ceiling = measures[4].value};
+    cadre_bench_report_add(&bench->report, &figure, "%s pushed, a lane for each CPU", keys->name);
     return 0;
 }
 
