@@ -18,12 +18,13 @@ typedef struct {
 typedef struct {
     const cadre_program_t *program;
     const bool *may;
-    int32_t *parents; /* [nodes], like the next five; NONE: not row-wise */
+    int32_t *parents; /* [nodes], like the next six; NONE: not row-wise */
     bool *is_fixed;   /* the node depends on no variable */
     bool *is_zero;    /* a row-wise node is zero where no id of its group points */
     int32_t *bases;   /* the variable that it is equal to there; NONE: it is not */
     bool *is_whole;   /* of a root: the variables of its group stay whole */
     bool *is_pulled;  /* of a root: there is a variable in its group */
+    bool *is_summed;  /* of a root: its rows are added up */
     read_t *reads;
     size_t read_count;
     size_t read_capacity;
@@ -60,6 +61,7 @@ join(finder_t *self, int32_t left, int32_t right)
     self->parents[from] = to;
     self->is_whole[to] = self->is_whole[to] || self->is_whole[from];
     self->is_pulled[to] = self->is_pulled[to] || self->is_pulled[from];
+    self->is_summed[to] = self->is_summed[to] || self->is_summed[from];
 }
 
 /* Leaves the variables in the group of `node` whole, if it is row-wise. */
@@ -170,7 +172,7 @@ stays_zero(finder_t *self, const cadre_program_node_t *node)
         bool both = function == CADRE_MAP2_ADD || function == CADRE_MAP2_SUB ||
                     function == CADRE_MAP2_MAX || function == CADRE_MAP2_MIN;
         return (both && first && second) || (function == CADRE_MAP2_MUL && (first || second)) ||
-               (function == CADRE_MAP2_DIV && first);
+               (function == CADRE_MAP2_DIV && first && !second);
     }
     bool keeps = node->op != CADRE_OP_MAP1 || function == CADRE_MAP1_NEG ||
                  function == CADRE_MAP1_SQUARE || function == CADRE_MAP1_ABS ||
@@ -257,7 +259,9 @@ take_node(finder_t *self, int32_t index)
         take_lookup(self, node, 3);
     } else if (node->op == CADRE_OP_BAG_GRAD || node->op == CADRE_OP_SCATTER) {
         take_sum(self, node, index);
-    } else if (!is_sum_of_rows(self, node)) {
+    } else if (is_sum_of_rows(self, node)) {
+        self->is_summed[root_of(self, node->inputs[0])] = true;
+    } else {
         keep_inputs_whole(self, node, NONE);
     }
 }
@@ -398,6 +402,7 @@ finder_fini(finder_t *self)
     free(self->bases);
     free(self->is_whole);
     free(self->is_pulled);
+    free(self->is_summed);
     free(self->reads);
 }
 
@@ -415,18 +420,22 @@ cadre_row_sets_init(cadre_row_sets_t *self, const cadre_program_t *program, cons
                                                .is_zero = cadre_calloc(count, sizeof(bool)),
                                                .bases = cadre_calloc(count, sizeof(int32_t)),
                                                .is_whole = cadre_calloc(count, sizeof(bool)),
-                                               .is_pulled = cadre_calloc(count, sizeof(bool))};
+                                               .is_pulled = cadre_calloc(count, sizeof(bool)),
+                                               .is_summed = cadre_calloc(count, sizeof(bool))};
     for (int32_t i = 0; i < (int32_t)count; i++) {
         take_node(&finder, i);
     }
     take_outputs(&finder);
 
-    *self = (cadre_row_sets_t){.sets = cadre_calloc(count, sizeof(*self->sets))};
+    *self = (cadre_row_sets_t){.sets = cadre_calloc(count, sizeof(*self->sets)),
+                               .sums = cadre_calloc(count, sizeof(*self->sums))};
     cadre_auto(cadre_free) int32_t *sets = cadre_calloc(count, sizeof(*sets));
     memset(sets, 0xff, count * sizeof(*sets)); /* NONE */
     make_sets(&finder, self, sets, lookups_max);
     for (int32_t i = 0; i < (int32_t)count; i++) {
-        self->sets[i] = finder.parents[i] == NONE ? NONE : sets[root_of(&finder, i)];
+        const int32_t root = finder.parents[i] == NONE ? NONE : root_of(&finder, i);
+        self->sets[i] = root == NONE ? NONE : sets[root];
+        self->sums[i] = root != NONE && finder.is_summed[root];
     }
 }
 
@@ -435,6 +444,7 @@ cadre_row_sets_fini(cadre_row_sets_t *self)
 {
     free(self->sets);
     free(self->rows);
+    free(self->sums);
     free(self->lookups);
     *self = (cadre_row_sets_t){0};
 }

@@ -32,6 +32,8 @@ typedef struct {
 
 typedef struct {
     int32_t *sets; /* [nodes]: the set that a row-wise node is of; -1: none */
+    bool *sums;    /* [nodes]: of a row-wise node, or of one in its group, all rows are added up:
+                      which they are, and their order, decide how that rounds */
     int64_t *rows; /* [count]: the rows of a whole variable of the set, which its ids are below */
     int count;     /* of sets */
     cadre_row_lookup_t *lookups; /* [lookup_count], those of a set side by side */

@@ -55,6 +55,27 @@ check_tables(const cadre_row_lookups_t *self, const cadre_program_t *program,
     return 0;
 }
 
+/* Finds which variables run by rows. What is rounded by which rows there are would follow from the
+ * partitions, and from the rows that another closure looks up: a variable that can travel whole
+ * does so then. */
+static int
+make_program(cadre_row_lookups_t *self, const cadre_program_t *program,
+             const cadre_variable_entry_t *const *variables, bool *may)
+{
+    int status = cadre_row_program_new(program, may, &self->made);
+    bool again = false;
+    for (int i = 0; self->made && i < cadre_program_variable_count(program); i++) {
+        const bool is_summed = self->made->sets.sums[cadre_program_variable(program, i)->node];
+        again = again || (may[i] && is_summed && !variables[i]->is_table);
+        may[i] = may[i] && (!is_summed || variables[i]->is_table);
+    }
+    if (again) {
+        cadre_row_program_destroy(&self->made);
+        status = cadre_row_program_new(program, may, &self->made);
+    }
+    return status;
+}
+
 int
 cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program,
                        const cadre_variable_entry_t *const *variables)
@@ -65,7 +86,7 @@ cadre_row_lookups_init(cadre_row_lookups_t *self, const cadre_program_t *program
         may[i] = variables[i]->takes_rows || !is_pushed(program, i);
     }
     *self = (cadre_row_lookups_t){0};
-    int status = cadre_row_program_new(program, may, &self->made);
+    int status = make_program(self, program, variables, may);
     status = status < 0 ? status : check_tables(self, program, variables);
     if (status == 0 && self->made) {
         status = check_keys(self->made, program, variables);
