@@ -331,6 +331,37 @@ cadre_job_is_over_items(const cadre_job_t *job)
     return cadre_layer_ids(&job->lookup) > 0 || job->lookup.table.is_table;
 }
 
+/* Checks that layers over the items of LIBSVM's rows take for ids what the data have: an index is
+ * one number of a row, a key of 64 bits three, and with as many numbers one would pass for the
+ * other. */
+static int
+check_items(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const char *format = json_string_value(json_object_get(job->train, "format"));
+    const bool has_keys = json_is_true(json_object_get(job->train, "keys"));
+    if (!format || strcmp(format, "libsvm") != 0 || !json_object_get(job->train, "items")) {
+        return 0;
+    }
+    for (size_t i = 0; i < job->layer_count; i++) {
+        const cadre_layer_t *layer = &job->layers[i];
+        const bool has_values = layer->type == CADRE_LAYER_EMBEDDING_BAG ||
+                                layer->type == CADRE_LAYER_FACTORIZATION_MACHINE;
+        if (has_values && layer->field_count == 0 && layer->keys != has_keys) {
+            char pointer[POINTER_SIZE];
+            snprintf(pointer, sizeof(pointer), "/model/layers/%zu", i);
+            return cadre_json_source_fail(
+                source, pointer, CADRE_JSON_VALUE,
+                has_keys
+                    ? "model.layers[%zu] needs \"table\" and \"keys\": true: with \"keys\" in "
+                      "data.train an index is a key, three numbers of a row"
+                    : "model.layers[%zu].keys: indices are no keys: that needs \"keys\": true, "
+                      "and no \"features\", in data.train",
+                i);
+        }
+    }
+    return 0;
+}
+
 /* Reads the section "model", whose plain settings have been read, and checks that its keys go
  * together. */
 int
@@ -374,5 +405,6 @@ cadre_job_model_read(cadre_job_t *job, const cadre_json_source_t *source)
     }
 
     json_t *layers = json_object_get(model, "layers");
-    return layers ? read_layers(job, source, layers) : 0;
+    status = layers ? read_layers(job, source, layers) : 0;
+    return status < 0 ? status : check_items(job, source);
 }

@@ -618,6 +618,38 @@ Test(job_file, refuses_with_a_table_what_needs_all_rows)
     }
 }
 
+/* Six numbers of a row are three indices with their values, or a key and a half. */
+Test(job_file, layers_over_items_of_libsvm_take_keys_where_the_data_have_them)
+{
+    static const struct {
+        const char *ids;
+        const char *layer;
+        const char *wanted;
+    } jobs[] = {
+        {"\"keys\": true", ", \"keys\": true", NULL},
+        {"\"features\": 9", "", NULL},
+        {"\"keys\": true", "",
+         "j.json:1:121: model.layers[0] needs \"table\" and \"keys\": true: with \"keys\" in "
+         "data.train an index is a key, three numbers of a row"},
+        {"\"features\": 9", ", \"keys\": true",
+         "model.layers[0].keys: indices are no keys: that needs \"keys\": true, and no "
+         "\"features\", in data.train"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(jobs); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{\"data\": {\"train\": {\"format\": \"libsvm\", \"path\": \"a\", \"items\": 6, %s}}, "
+            "\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding_bag\", "
+            "\"units\": 4, \"table\": true%s}]}}",
+            jobs[i].ids, jobs[i].layer);
+        const int status = cadre_job_file_parse(&job, "j.json", text);
+        cr_expect_eq(status, jobs[i].wanted ? CADRE_ECONFIG : 0, "%s", cadre_error_text());
+        cr_expect(!jobs[i].wanted || strstr(cadre_error_text(), jobs[i].wanted), "%s",
+                  cadre_error_text());
+    }
+}
+
 Test(job_file, reads_layers_with_their_defaults)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
