@@ -110,7 +110,7 @@ parse_item(cadre_libsvm_t *self, const char **at, const char *end)
     if (!after || (after < end && !is_blank(*after))) {
         return refuse_word(*at, end,
                            self->row ? "key:value with a key below 2^64 and a finite number"
-                                     : "index:value with a finite number");
+                                     : "index:value with an index below 2^31 and a finite number");
     }
     int status = check_index(self, index);
     if (status < 0) {

@@ -35,8 +35,9 @@ Test(libsvm_reader, passes_over_query_ids)
     files_write_text("a", "1 qid:x 1:5\n");
     files_check_refused(LIBSVM(), CADRE_EDATA, "@/a:1: 'qid:x' is no qid:number");
     files_write_text("a", "1 1:5 qid:3\n");
-    files_check_refused(LIBSVM(), CADRE_EDATA,
-                        "@/a:1: 'qid:3' is no index:value with a finite number");
+    files_check_refused(
+        LIBSVM(), CADRE_EDATA,
+        "@/a:1: 'qid:3' is no index:value with an index below 2^31 and a finite number");
 }
 
 Test(libsvm_reader, checks_indices_against_the_features_given)
@@ -143,17 +144,20 @@ Test(libsvm_reader, names_file_and_line_of_a_bad_line)
         {"1 0:1", "@/a:2: index 0, but indices start at 1"},
         {"1 2:1 1:1", "@/a:2: index 1 after 2, but indices ascend"},
         {"1 2:1 2:1", "@/a:2: index 2 after 2, but indices ascend"},
-        {"1 2:", "@/a:2: '2:' is no index:value with a finite number"},
-        {"1 2", "@/a:2: '2' is no index:value with a finite number"},
-        {"1 :2", "@/a:2: ':2' is no index:value with a finite number"},
-        {"1 -2:2", "@/a:2: '-2:2' is no index:value with a finite number"},
-        {"1 2:2x 3:1", "@/a:2: '2:2x' is no index:value with a finite number"},
-        {"1 2:nan", "@/a:2: '2:nan' is no index:value with a finite number"},
-        {"1 2: 3", "@/a:2: '2:' is no index:value with a finite number"},
-        {"1 2:-inf", "@/a:2: '2:-inf' is no index:value with a finite number"},
+        {"1 2:", "@/a:2: '2:' is no index:value with an index below 2^31 and a finite number"},
+        {"1 2", "@/a:2: '2' is no index:value with an index below 2^31 and a finite number"},
+        {"1 :2", "@/a:2: ':2' is no index:value with an index below 2^31 and a finite number"},
+        {"1 -2:2", "@/a:2: '-2:2' is no index:value with an index below 2^31 and a finite number"},
+        {"1 2:2x 3:1",
+         "@/a:2: '2:2x' is no index:value with an index below 2^31 and a finite number"},
+        {"1 2:nan",
+         "@/a:2: '2:nan' is no index:value with an index below 2^31 and a finite number"},
+        {"1 2: 3", "@/a:2: '2:' is no index:value with an index below 2^31 and a finite number"},
+        {"1 2:-inf",
+         "@/a:2: '2:-inf' is no index:value with an index below 2^31 and a finite number"},
         {"1 2:1e39", "@/a:2: index 2: 1e+39 does not fit f32"},
-        {"1 99999999999999999999:1",
-         "@/a:2: '99999999999999999999:1' is no index:value with a finite number"},
+        {"1 99999999999999999999:1", "@/a:2: '99999999999999999999:1' is no index:value with an "
+                                     "index below 2^31 and a finite number"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         char text[200];
