@@ -616,8 +616,9 @@ CADRE_API cadre_node_t cadre_op_clip_by_global_norm(cadre_program_t *self, cadre
 
 /* --- Local steps: an optimizer that a closure runs itself, before it pushes how far it came --- */
 
-/* An optimizer as part of a program. Zeroed but for `optimizer` before the first step; afterwards
- * only cadre_op_inner_step changes it. The struct will get no further fields. */
+/* An optimizer as part of one program. Zeroed but for `optimizer` before the first step; afterwards
+ * only cadre_op_inner_step changes it, and another program has one of its own: nodes of one mean
+ * nothing in another. The struct will get no further fields. */
 typedef struct {
     cadre_optimizer_t optimizer; /* sgd, momentum, nesterov, adam or adamw */
     int step;                    /* steps that were added */
