@@ -401,9 +401,9 @@ log_read(cadre_clients_t *self, cadre_attached_t *client, const cadre_variable_t
         client->rows_of = variable->id;
     }
     cadre_effects_log(self->links.effects, 'I', "client_reads",
-                      "task=\"%s\" variable=%s partitions=%" PRIu32 " average=%d rows=%d",
+                      "task=\"%s\" variable=%s partitions=%" PRIu32 " average=%d rows=%d slot=%s",
                       cadre_task_text(&client->task, task), variable->name, variable->partitions,
-                      read->average != 0, read->rows > 0);
+                      read->average != 0, read->rows > 0, read->slot);
 }
 
 /* Asks the shard for the partition that a client reads. A READ beside one that is under way is
