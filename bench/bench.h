@@ -52,6 +52,9 @@ int cadre_bench_keys(cadre_bench_t *self);
 int cadre_bench_ops(cadre_bench_t *self);
 int cadre_bench_wide_mlp(cadre_bench_t *self);
 
+/* A port of loopback that is free, to be bound. */
+#define CADRE_BENCH_TCP "tcp://127.0.0.1:*"
+
 /* A new "ipc://" address, freed by the caller. */
 char *cadre_bench_address(cadre_bench_t *self, const char *name);
 

@@ -215,7 +215,7 @@ cadre_bench_closures(cadre_bench_t *self)
         .latencies = cadre_bench_amount(self, LATENCIES_FULL, LATENCIES_QUICK),
     };
     subject.times = cadre_calloc((size_t)subject.latencies, sizeof(double));
-    int status = cadre_bench_raw_open(self, &subject.raw);
+    int status = cadre_bench_raw_open(self, false, &subject.raw);
     for (int workers = 1; workers <= CADRE_BENCH_WORKERS_MAX && status == 0; workers *= 2) {
         status = measure_cluster(self, &subject, workers);
     }

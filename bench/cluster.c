@@ -93,7 +93,7 @@ int
 cadre_bench_cluster_open_tcp(cadre_bench_t *bench, int workers, const char *keys,
                              cadre_bench_cluster_t *self)
 {
-    const places_t places = {"tcp://127.0.0.1:*", "tcp://127.0.0.1:*", keys};
+    const places_t places = {CADRE_BENCH_TCP, CADRE_BENCH_TCP, keys};
     return open_or_close(bench, workers, &places, self);
 }
 

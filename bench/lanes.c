@@ -57,7 +57,7 @@ cadre_bench_lanes(cadre_bench_t *self)
     int status = 0;
     for (int i = 0; i < 2 && status == 0; i++) {
         subjects[i].count = (size_t)cadre_bench_amount(self, COUNT, 3);
-        status = cadre_bench_shard_client_open(self, lanes[i], &subjects[i].client);
+        status = cadre_bench_shard_client_open(self, lanes[i], false, &subjects[i].client);
         if (status == 0) {
             status = cadre_bench_shard_client_create(subjects[i].client, 1, SIZE,
                                                      CADRE_OPTIMIZER_ADAM, false);

@@ -12,6 +12,8 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
+enum { ADDRESS_SIZE = 256 };
+
 struct cadre_bench_raw {
     void *context;
     void *socket;
@@ -119,7 +121,7 @@ cadre_bench_raw_peer(const char *address)
     void *socket = zmq_socket(context, ZMQ_ROUTER);
     char *bytes = cadre_calloc(CADRE_BENCH_RAW_CHUNK_MAX, 1);
     int status =
-        !socket || !set_options(socket) || zmq_bind(socket, address) < 0 ? broken("bind") : 0;
+        !socket || !set_options(socket) || zmq_connect(socket, address) < 0 ? broken("connect") : 0;
     while (status == 0) {
         status = serve(socket, bytes);
     }
@@ -133,21 +135,25 @@ cadre_bench_raw_peer(const char *address)
 /* --- our end --- */
 
 int
-cadre_bench_raw_open(cadre_bench_t *bench, cadre_bench_raw_t **out)
+cadre_bench_raw_open(cadre_bench_t *bench, bool over_tcp, cadre_bench_raw_t **out)
 {
-    cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "raw");
-    const char *const arguments[] = {"--peer", address, NULL};
+    cadre_auto(cadre_free) char *address =
+        over_tcp ? cadre_strdup(CADRE_BENCH_TCP) : cadre_bench_address(bench, "raw");
+    char bound[ADDRESS_SIZE];
+    size_t size = sizeof(bound);
+    const char *const arguments[] = {"--peer", bound, NULL};
     cadre_auto(cadre_bench_raw_close) cadre_bench_raw_t *self = cadre_calloc(1, sizeof(*self));
 
     self->bytes = cadre_calloc(CADRE_BENCH_RAW_CHUNK_MAX, 1);
     self->context = zmq_ctx_new();
     self->socket = zmq_socket(self->context, ZMQ_DEALER);
+    if (!set_options(self->socket) || zmq_bind(self->socket, address) < 0 ||
+        zmq_getsockopt(self->socket, ZMQ_LAST_ENDPOINT, bound, &size) < 0) {
+        return broken("bind");
+    }
     int status = cadre_bench_process_start("cadre-bench", arguments, bench->verbose, &self->peer);
     if (status < 0) {
         return status;
-    }
-    if (!set_options(self->socket) || zmq_connect(self->socket, address) < 0) {
-        return broken("connect");
     }
 
     *out = self;

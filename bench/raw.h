@@ -11,6 +11,7 @@
 #ifndef CADRE_BENCH_RAW_H
 #define CADRE_BENCH_RAW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "bench/bench.h"
@@ -33,8 +34,8 @@ enum {
     CADRE_BENCH_RAW_CHUNK_MAX = 1 << 20,
 };
 
-/* Starts the peer and connects to it. */
-int cadre_bench_raw_open(cadre_bench_t *bench, cadre_bench_raw_t **out);
+/* Starts the peer, which connects to us: over tcp on loopback, or over ipc. */
+int cadre_bench_raw_open(cadre_bench_t *bench, bool over_tcp, cadre_bench_raw_t **out);
 void cadre_bench_raw_close(cadre_bench_raw_t **self_p);
 
 /* Makes `count` exchanges with at most `window` of them unanswered; gives the seconds it took. */

@@ -1,10 +1,10 @@
 /*
- * Random rows of one table on a real ps: pulled, and pushed, checked and applied by sgd. Their keys
- * are uniform, or as frequent as words are (Zipf), of which an update has each once. Beside them
- * the floor of random access: as many rows of an array, which are found without a search, are asked
- * for before they are needed, and go nowhere; and the same bytes over a raw ZeroMQ pair. They are
- * also pushed to a ps that has a lane for each CPU, which is not what it has by itself: what it
- * takes of the CPUs, others lack.
+ * Random rows of one table on a real ps, over tcp: pulled, and pushed, checked and applied by sgd.
+ * Their keys are uniform, or as frequent as words are (Zipf), of which an update has each once.
+ * Beside them the floor of random access: as many rows of an array, which are found without a
+ * search, are asked for before they are needed, and go nowhere; and the same bytes over a raw
+ * ZeroMQ pair, over tcp too. They are also pushed to a ps that has a lane for each CPU, which is
+ * not what it has by itself: what it takes of the CPUs, others lack.
  *
  * And batches of such keys, each batch other ones, pulled as a worker does that keeps rows, beside
  * one that keeps none: while nothing changes them, and where each batch is pushed too.
@@ -198,11 +198,11 @@ subject_init(cadre_bench_t *bench, subject_t *self)
         self->batches[i] = key_set("Zipf batches");
         draw_zipf(&self->batches[i], DRAWS, 3 + i);
     }
-    int status = cadre_bench_raw_open(bench, &self->raw);
+    int status = cadre_bench_raw_open(bench, true, &self->raw);
     if (status < 0) {
         return status;
     }
-    status = cadre_bench_shard_client_open(bench, 0, &self->client);
+    status = cadre_bench_shard_client_open(bench, 0, true, &self->client);
     if (status < 0) {
         return status;
     }
@@ -211,7 +211,7 @@ subject_init(cadre_bench_t *bench, subject_t *self)
         return status;
     }
     const int lanes = cadre_min_int(cadre_cpu_count(), CADRE_LANES_MAX);
-    status = cadre_bench_shard_client_open(bench, lanes, &self->shared);
+    status = cadre_bench_shard_client_open(bench, lanes, true, &self->shared);
     return status < 0 ? status : make_rows(self->shared);
 }
 

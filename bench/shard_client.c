@@ -208,7 +208,8 @@ open_sockets(cadre_bench_shard_client_t *self, const char *address)
 }
 
 int
-cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, cadre_bench_shard_client_t **out)
+cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, bool over_tcp,
+                              cadre_bench_shard_client_t **out)
 {
     cadre_auto(cadre_bench_shard_client_close) cadre_bench_shard_client_t *self =
         cadre_calloc(1, sizeof(*self));
@@ -216,7 +217,8 @@ cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, cadre_bench_shard
     self->coordinator = (cadre_task_t){CADRE_ROLE_COORDINATOR, 0, incarnation};
     self->worker = (cadre_task_t){CADRE_ROLE_WORKER, 0, incarnation};
     cadre_auto(cadre_free) char *address = cadre_bench_address(bench, "coordinator");
-    cadre_auto(cadre_free) char *own = cadre_bench_address(bench, "ps");
+    cadre_auto(cadre_free) char *own =
+        over_tcp ? cadre_strdup(CADRE_BENCH_TCP) : cadre_bench_address(bench, "ps");
     cadre_auto(cadre_free) char *threads = cadre_asprintf("%d", lanes);
     const char *const arguments[] = {"--index", "0",       "--coordinator", address, "--address",
                                      own,       "--lanes", threads,         NULL};

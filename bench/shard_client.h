@@ -21,8 +21,9 @@
 
 typedef struct cadre_bench_shard_client cadre_bench_shard_client_t;
 
-/* Starts the ps, with so many lanes (0: as it chooses), and begins a session with it. */
-int cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes,
+/* Starts the ps, with so many lanes (0: as it chooses), and begins a session with it: values travel
+ * over tcp on loopback, or over ipc. */
+int cadre_bench_shard_client_open(cadre_bench_t *bench, int lanes, bool over_tcp,
                                   cadre_bench_shard_client_t **out);
 void cadre_bench_shard_client_close(cadre_bench_shard_client_t **self_p);
 

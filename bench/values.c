@@ -186,9 +186,9 @@ cadre_bench_values(cadre_bench_t *self)
     subject_t subject = {.from = cadre_calloc(largest, 1), .to = cadre_calloc(largest, 1)};
 
     memset(subject.from, 1, largest);
-    int status = cadre_bench_raw_open(self, &subject.raw);
+    int status = cadre_bench_raw_open(self, false, &subject.raw);
     if (status == 0) {
-        status = cadre_bench_shard_client_open(self, 0, &subject.client);
+        status = cadre_bench_shard_client_open(self, 0, false, &subject.client);
     }
 
     for (size_t i = 0; i < CADRE_COUNT_OF(sizes) && status == 0; i++) {
