@@ -3,7 +3,7 @@
  *
  * The entries that a scatter or the gradient of a bag sums into one row stand anywhere in the
  * index. Sorted by row, and within a row by position, they become a segment that is summed in a
- * fixed order, without atomics.
+ * fixed order: no sum is made by atomics.
  */
 #ifndef CADRE_WORKER_DEVICE_CUDA_SORT_CUH
 #define CADRE_WORKER_DEVICE_CUDA_SORT_CUH
