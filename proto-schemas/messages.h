@@ -368,7 +368,8 @@
  * of late gradients; empty for none. table: storage dtype, row_wise, admit_after, rows_max,
  * when_full, age_max of a table (common/spec/table_spec.h); empty for a dense variable;
  * table_numbers: its group_lasso, norm_min. Of a table shape is [dim], first_row and rows are 0,
- * and partition k of as many as there are shards is the part of shard k. */
+ * and partition k of as many as there are shards is the part of shard k. lazy: 1 where rows that a
+ * PUSH of rows does not name rest, whatever the optimizer would make of a gradient of zero. */
 #define CADRE_CREATE_FIELDS(F)                                                     \
     F(U64,  variable,    UINT32_MAX)                                               \
     F(STR,  name,        CADRE_NAME_SIZE_MAX)                                      \
@@ -394,7 +395,8 @@
     F(U64,  fresh,       1)                                                        \
     F(F64S, delay_compensation, 1)                                                 \
     F(U64S, table,       6)                                                        \
-    F(F64S, table_numbers, 2)
+    F(F64S, table_numbers, 2)                                                      \
+    F(U64,  lazy,        1)
 
 /* Every update id below `base` is settled: the shard may forget its bit. */
 #define CADRE_SETTLE_FIELDS(F)                                                     \

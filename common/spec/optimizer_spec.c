@@ -256,6 +256,11 @@ check_together(const cadre_optimizer_spec_t *self)
         return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; delay_compensation "
                                           "is for gradients");
     }
+    if (self->lazy && (self->average_momentum > 0 || self->delay_compensation > 0)) {
+        return cadre_fail(CADRE_EINVALID,
+                          "lazy does not go with average_momentum, which changes "
+                          "all rows, or delay_compensation, which takes them whole");
+    }
     if (self->kind == CADRE_OPTIMIZER_ADD && self->clip_value > 0) {
         return cadre_fail(CADRE_EINVALID, "add takes what is pushed as it is; clip_value is for "
                                           "gradients");
@@ -315,7 +320,7 @@ cadre_optimizer_spec_equal(const cadre_optimizer_spec_t *left, const cadre_optim
     return left->kind == right->kind && left->clip_value == right->clip_value &&
            left->average_momentum == right->average_momentum &&
            left->average_overwrite == right->average_overwrite &&
-           left->delay_compensation == right->delay_compensation &&
+           left->delay_compensation == right->delay_compensation && left->lazy == right->lazy &&
            cadre_schedule_spec_equal(&left->schedule, &right->schedule);
 }
 
@@ -389,9 +394,16 @@ cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot)
 }
 
 bool
-cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self, bool lazy)
+cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self)
 {
-    if (self->average_momentum > 0 || self->delay_compensation > 0) {
+    return self->delay_compensation == 0;
+}
+
+/* Says of each kind whether an element whose gradient is zero stays; a running average moves. */
+bool
+cadre_optimizer_spec_rests(const cadre_optimizer_spec_t *self)
+{
+    if (self->average_momentum > 0) {
         return false;
     }
     switch (self->kind) {
@@ -408,5 +420,5 @@ cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self, bool lazy)
     case CADRE_OPTIMIZER_DELAYED_NESTEROV:
         break;
     }
-    return lazy;
+    return self->lazy;
 }

@@ -8,6 +8,7 @@
 #ifndef CADRE_COMMON_SPEC_OPTIMIZER_SPEC_H
 #define CADRE_COMMON_SPEC_OPTIMIZER_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ typedef struct {
     double average_momentum;        /* of the running average of the values; 0: no average */
     uint64_t average_overwrite;     /* every so many updates the average becomes the values */
     double delay_compensation;      /* lambda of compensating late gradients; 0: they are not */
+    bool lazy;                      /* rows that an update of rows does not name rest */
 } cadre_optimizer_spec_t;
 
 /* Gives the kind called `text` with its default parameters. Fails with CADRE_ENOTFOUND, and a text
@@ -79,8 +81,9 @@ int cadre_optimizer_spec_take(cadre_optimizer_spec_t *self, const cadre_optimize
 cadre_optimizer_t cadre_optimizer_spec_give(const cadre_optimizer_spec_t *self);
 
 /* Reads an optimizer that came from wire or disk as `kind` and `count` parameters; schedule,
- * clipping, average and delay compensation become 0, that is, none. Fails with CADRE_EMALFORMED for
- * an unknown kind or another number of parameters, CADRE_EINVALID for a bad value. */
+ * clipping, average, delay compensation and lazy become 0, that is, none. Fails with
+ * CADRE_EMALFORMED for an unknown kind or another number of parameters, CADRE_EINVALID for a bad
+ * value. */
 int cadre_optimizer_spec_decode(cadre_optimizer_spec_t *self, uint64_t kind,
                                 const double *parameters, size_t count);
 
@@ -115,9 +118,13 @@ const char *cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t
  * which begins as the values. */
 float cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot);
 
-/* Returns whether the optimizer makes of an update of some rows what it makes of one of all rows
- * that is zero elsewhere; or, `lazy`, whether it may let the other rows rest: it may not keep a
- * running average or compensate delays, which change all of them. */
-bool cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self, bool lazy);
+/* Returns whether gradients may come by rows: not where they are compensated for delays, since rows
+ * that are pulled in several parts are of no one version. */
+bool cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self);
+
+/* Returns whether rows that an update of rows does not name stay as they are: the optimizer changes
+ * nothing where the gradient is zero, or is to be lazy. Otherwise the update is one of all rows,
+ * zero where it names none. */
+bool cadre_optimizer_spec_rests(const cadre_optimizer_spec_t *self);
 
 #endif

@@ -155,9 +155,8 @@ typedef enum {
 } cadre_failure_t;
 
 typedef enum {
-    CADRE_VARIABLE_WHOLE = 0, /* an update changes all of it: gradients come whole */
-    CADRE_VARIABLE_ROWS =
-        1, /* gradients may come by rows: those not named rest, or need no change */
+    CADRE_VARIABLE_WHOLE = 0, /* gradients come whole: they may be compensated for delays */
+    CADRE_VARIABLE_ROWS = 1,  /* gradients may come by rows */
     CADRE_VARIABLE_TABLE = 2, /* rows of [dim] by key; gradients come by keys */
 } cadre_variable_kind_t;
 

@@ -10,6 +10,7 @@
 #include "common/spec/wire_dtype.h"
 #include "common/tensor/dtype.h"
 #include "ps/core/pulled_versions.h"
+#include "ps/core/row_gradient.h"
 #include "ps/core/values/assignment.h"
 #include "ps/core/values/initializer.h"
 #include "ps/core/values/optimizer.h"
@@ -542,13 +543,35 @@ block_of(const cadre_partition_t *self, const cadre_optimizer_span_t *whole, siz
     return part;
 }
 
+/* Writes `count` numbers of a gradient (term) of rows from element `at` of the piece on. */
+static void
+spread_rows(const cadre_partition_piece_t *piece, const cadre_gradient_term_t *term, size_t at,
+            size_t count, void *numbers)
+{
+    const cadre_partition_t *self = piece->partition;
+    const size_t stride = self->layout.stride_bytes / cadre_dtype_size(self->spec.dtype);
+    const cadre_row_gradient_t rows = {.chunks = term->chunks, .count = term->rows};
+    const cadre_row_cut_t cut = {.first_row = (uint64_t)self->spec.first_row,
+                                 .elements = (size_t)self->row_elements,
+                                 .stride = stride,
+                                 .wire = self->spec.wire,
+                                 .dtype = self->spec.dtype};
+    const uint64_t first = (uint64_t)piece->chunk * stride + piece->first + at;
+    cadre_row_gradient_spread(&rows, &cut, first, count, numbers);
+}
+
 /* Returns `count` numbers of a gradient (term) from element `at` of the piece on: as they came, or
- * converted to f32 into `numbers` where the wire dtype is not the variable's. */
+ * in `numbers`, of rows with zeros between them, and as f32 where the wire dtype is not the
+ * variable's. */
 static const void *
 term_gradient(const cadre_partition_piece_t *piece, size_t term, size_t at, size_t count,
               float *numbers)
 {
     const cadre_partition_t *self = piece->partition;
+    if (piece->gradient.terms[term].rows > 0) {
+        spread_rows(piece, &piece->gradient.terms[term], at, count, numbers);
+        return numbers;
+    }
     const cadre_chunk_t *chunk = piece->gradient.terms[term].chunks[piece->chunk];
     const char *bytes = (const char *)cadre_chunk_data(chunk) +
                         (piece->first + at) * cadre_dtype_size(self->spec.wire);
@@ -630,22 +653,28 @@ apply_sum(const cadre_partition_piece_t *piece, size_t at, size_t count)
 }
 
 /* Updates the values and the optimizer's own slots: in one go where the gradient can be used as it
- * came, else by blocks, each of which is converted, summed, compensated or clipped first. */
+ * came, else by blocks, each of which is converted, filled with zeros between its rows, summed,
+ * compensated or clipped first. */
 static void
 apply_piece(const cadre_partition_piece_t *piece)
 {
     const cadre_partition_t *self = piece->partition;
     const bool is_plain = piece->gradient.count == 1 && piece->gradient.terms[0].weight == 1;
-    const bool is_as_it_came =
-        self->optimizer.spec.clip_value == 0 && !piece->gradient.terms[0].pulled;
+    const bool is_as_it_came = self->optimizer.spec.clip_value == 0 &&
+                               piece->gradient.terms[0].rows == 0 &&
+                               !piece->gradient.terms[0].pulled;
     if (is_plain && !is_converted(self) && is_as_it_came) {
-        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &piece->span);
+        cadre_optimizer_span_t span = piece->span;
+        span.gradient = term_gradient(piece, 0, 0, span.count, NULL);
+        cadre_optimizer_apply(&self->optimizer, self->steps + 1, &span);
         return;
     }
     const bool is_sum = !is_plain && self->optimizer.spec.kind != CADRE_OPTIMIZER_ADD;
-    for (size_t at = 0; at < piece->span.count; at += BLOCK_COUNT) {
+    /* Numbers of eight bytes, which are added as they came, take twice the room of f32. */
+    const size_t block = BLOCK_COUNT * sizeof(float) / cadre_dtype_size(self->spec.dtype);
+    for (size_t at = 0; at < piece->span.count; at += block) {
         size_t left = piece->span.count - at;
-        size_t count = left < BLOCK_COUNT ? left : BLOCK_COUNT;
+        size_t count = left < block ? left : block;
         if (is_sum) {
             apply_sum(piece, at, count);
         } else {
@@ -682,13 +711,12 @@ cadre_partition_piece_count(const cadre_partition_t *self)
 
 /* Makes room for the next contents of chunk `k`; returns the whole chunk as one span. */
 static cadre_optimizer_span_t
-begin_chunk(cadre_partition_t *self, size_t k, const cadre_chunk_t *gradient)
+begin_chunk(cadre_partition_t *self, size_t k)
 {
     const size_t chunks = self->layout.count;
     self->next[k] = target_for(self, self->values[k]);
     cadre_optimizer_span_t span = {
         .count = elements_of(self, k),
-        .gradient = cadre_chunk_data(gradient),
         .value_in = cadre_chunk_data(self->values[k]),
         .value_out = cadre_chunk_data(self->next[k]),
     };
@@ -707,26 +735,24 @@ void
 cadre_partition_begin_apply(cadre_partition_t *self, const cadre_gradient_sum_t *gradient,
                             cadre_partition_piece_t *pieces)
 {
-    cadre_chunk_t *const *chunks = gradient->terms[0].chunks;
-    const size_t wire_size = cadre_dtype_size(self->spec.wire);
     cadre_assert(!self->next);
     self->next = cadre_calloc((1 + self->optimizer.slot_count) * self->layout.count,
                               sizeof(cadre_chunk_t *));
     size_t at = 0;
     for (size_t k = 0; k < self->layout.count; k++) {
-        cadre_assert(cadre_chunk_size_bytes(chunks[k]) ==
-                     cadre_chunk_layout_size(&self->wire_layout, k));
-        cadre_optimizer_span_t whole = begin_chunk(self, k, chunks[k]);
+        cadre_assert(gradient->terms[0].rows > 0 ||
+                     cadre_chunk_size_bytes(gradient->terms[0].chunks[k]) ==
+                         cadre_chunk_layout_size(&self->wire_layout, k));
+        cadre_optimizer_span_t whole = begin_chunk(self, k);
         for (size_t first = 0; first < whole.count; first += CADRE_PARTITION_PIECE_COUNT) {
             size_t left = whole.count - first;
             size_t count = left < CADRE_PARTITION_PIECE_COUNT ? left : CADRE_PARTITION_PIECE_COUNT;
-            const char *bytes = (const char *)whole.gradient + first * wire_size;
             pieces[at++] =
                 (cadre_partition_piece_t){.partition = self,
                                           .gradient = *gradient,
                                           .chunk = k,
                                           .first = first,
-                                          .span = block_of(self, &whole, first, count, bytes)};
+                                          .span = block_of(self, &whole, first, count, NULL)};
         }
     }
 }

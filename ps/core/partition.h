@@ -44,7 +44,9 @@ enum { CADRE_PARTITION_PIECE_COUNT = 65536 }; /* elements of a piece of an updat
 
 /* One of the gradients that an update sums, and its factor in the sum. */
 typedef struct {
-    cadre_chunk_t *const *chunks; /* cut as the wire layout says */
+    /* Cut as the wire layout says; where it is one of rows, as row_gradient.h says. */
+    cadre_chunk_t *const *chunks;
+    size_t rows; /* the gradient is zero but in so many rows, which came; 0: all of it came */
     float weight;
     /* The values that it was computed from, where it is late and compensated for that; else NULL.
      * Not of a sum of several. */
@@ -65,7 +67,7 @@ typedef struct {
     cadre_gradient_sum_t gradient; /* gradient of the whole partition */
     size_t chunk;                  /* number of the chunk that this is a span of */
     size_t first;                  /* the span's first element in that chunk */
-    cadre_optimizer_span_t span;   /* its gradient is that of the first term */
+    cadre_optimizer_span_t span;   /* without a gradient */
 } cadre_partition_piece_t;
 
 /* References to the values and slots that a partition had at one moment. */
@@ -195,8 +197,8 @@ void cadre_partition_apply_piece(const cadre_partition_piece_t *piece);
 void cadre_partition_end_apply(cadre_partition_t *self);
 
 /* Apply the gradient of `count` elements from element `first` of the partition on, in the
- * variable's dtype and checked to be finite: a part of an update of some rows, which no thread but
- * this works at. End such an update: adds one to version and steps. There is no running average. */
+ * variable's dtype and checked to be finite: a part of an update of some rows, while the others
+ * rest, which no thread but this works at. End such an update: adds one to version and steps. */
 void cadre_partition_apply_elements(cadre_partition_t *self, uint64_t first, size_t count,
                                     const void *gradient);
 void cadre_partition_end_elements(cadre_partition_t *self);

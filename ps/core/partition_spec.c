@@ -153,6 +153,7 @@ cadre_partition_spec_decode(cadre_partition_spec_t *self, const cadre_create_mes
     self->optimizer.average_overwrite = create->average_overwrite;
     self->optimizer.delay_compensation =
         create->delay_compensation.count > 0 ? create->delay_compensation.items[0] : 0;
+    self->optimizer.lazy = create->lazy > 0;
     status =
         cadre_schedule_spec_decode(&self->optimizer.schedule, create->schedule,
                                    create->schedule_numbers.items, create->schedule_numbers.count);

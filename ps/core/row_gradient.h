@@ -6,12 +6,14 @@
  * of so many rows. What has no gradient here has one of zero, or rests, whichever the optimizer
  * does.
  *
- * Owner:   nobody: it has no state. Thread: the shard's.
+ * Owner:   nobody: it has no state. Thread: any.
  */
 #ifndef CADRE_PS_CORE_ROW_GRADIENT_H
 #define CADRE_PS_CORE_ROW_GRADIENT_H
 
-#include "ps/core/partition.h"
+#include "common/tensor/chunk.h"
+#include "common/tensor/chunk_layout.h"
+#include "common/tensor/tensor.h"
 
 /* An update by rows takes at most so many times the bytes of the shard: each number of a row has
  * eight, and the row itself four or more, or two on the wire. */
@@ -29,37 +31,30 @@ typedef struct {
     float weight;
 } cadre_row_term_t;
 
+/* The rows of a partition, as their gradients are cut. */
+typedef struct {
+    uint64_t first_row;
+    size_t elements; /* of a row */
+    size_t stride;   /* elements of a chunk, but for the last */
+    cadre_dtype_t wire;
+    cadre_dtype_t dtype;
+} cadre_row_cut_t;
+
 /* Returns in how many chunks `count` ids come. */
 size_t cadre_row_gradient_id_chunks(uint64_t count);
+
+/* Returns the number of the row that gradient `k` is of. */
+uint64_t cadre_row_gradient_id(const cadre_row_gradient_t *self, size_t k);
 
 /* Checks the bytes of each chunk of a gradient, whose rows are cut as `layout` says; fails with
  * CADRE_ESHAPE. */
 int cadre_row_gradient_check_sizes(const cadre_row_gradient_t *self,
                                    const cadre_chunk_layout_t *layout);
 
-/* Returns how many chunks gradients of `count` rows come in. Fails with CADRE_ETOOLARGE for more
- * rows than the partition has. */
-int cadre_row_gradient_chunk_count(const cadre_partition_t *partition, uint64_t count, size_t *out);
-
-/* Checks gradients of which all chunks are there, before any value is changed. Fails with
- * CADRE_EINVALID for a partition that keeps a running average or compensates delays, and for ids
- * that are not ascending, or of another partition; with CADRE_ESHAPE for chunks of other sizes;
- * with CADRE_ENOTFINITE for infinity or NaN. */
-int cadre_row_gradient_check(const cadre_partition_t *partition,
-                             const cadre_row_gradient_t *gradient);
-
-/* Applies checked gradients, as one step of the optimizer. */
-void cadre_row_gradient_apply(cadre_partition_t *partition, const cadre_row_gradient_t *gradient);
-
-/* Applies the weighted sum of gradients as one step: of each row the sum of those that have it, in
- * the order of the terms. The optimizer `add` takes them unweighted. */
-void cadre_row_gradient_apply_sum(cadre_partition_t *partition, const cadre_row_term_t *terms,
-                                  size_t count);
-
-/* Returns the gradient of the whole partition, zero but in these rows, in chunks that the caller
- * drops with cadre_row_gradient_drop. */
-cadre_chunk_t **cadre_row_gradient_expand(const cadre_partition_t *partition,
-                                          const cadre_row_gradient_t *gradient);
-void cadre_row_gradient_drop(const cadre_partition_t *partition, cadre_chunk_t ***chunks_p);
+/* Writes the gradient of `count` elements from element `first` of the partition on to `to`, zero
+ * where no row has one: in the variable's dtype, converted where it came in another. The ids
+ * ascend. */
+void cadre_row_gradient_spread(const cadre_row_gradient_t *self, const cadre_row_cut_t *cut,
+                               uint64_t first, size_t count, void *to);
 
 #endif

@@ -8,7 +8,7 @@
 #include "common/tensor/dtype.h"
 #include "common/wire/record_list.h"
 #include "ps/core/applied_window.h"
-#include "ps/core/row_gradient.h"
+#include "ps/core/row_update.h"
 #include "ps/core/shard_rows.h"
 #include "ps/core/shard_steps.h"
 #include "ps/core/shard_tables.h"
@@ -116,7 +116,7 @@ chunk_count(const cadre_named_part_t *named, size_t *out)
                                : cadre_fail(CADRE_EINVALID, "gradients of a table come by keys");
     }
     if (named->rows > 0) {
-        return cadre_row_gradient_chunk_count(partition, named->rows, out);
+        return cadre_row_update_chunk_count(partition, named->rows, out);
     }
     *out = cadre_partition_layout(partition)->count;
     return 0;
@@ -150,7 +150,7 @@ check_part(const cadre_shard_updates_t *self, const cadre_named_part_t *named,
         return cadre_shard_tables_check(named->part, &rows, &self->lanes);
     }
     if (named->rows > 0) {
-        return cadre_row_gradient_check(partition, &rows);
+        return cadre_row_update_check(partition, &rows);
     }
     return cadre_partition_check_gradient_sizes(partition, chunks, *count);
 }
@@ -245,16 +245,19 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
     return check_growth(self, target->parts, named, message, &checked->growth);
 }
 
-/* Applies gradients of rows to their part, or to an image of it. */
+/* Applies gradients of rows to their part, or to an image of it; where the other rows move, too,
+ * adds them to `self->update`. */
 static void
-apply_rows(const cadre_shard_updates_t *self, const cadre_named_part_t *named,
+apply_rows(cadre_shard_updates_t *self, const cadre_named_part_t *named,
            cadre_chunk_t *const *chunks, const cadre_shard_image_t *to)
 {
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (to->table) {
         cadre_shard_tables_apply(to->table, &named->part->spec, &rows, &self->lanes);
+    } else if (to->partition && cadre_optimizer_spec_rests(&named->part->spec.optimizer)) {
+        cadre_row_update_apply(to->partition, &rows);
     } else if (to->partition) {
-        cadre_row_gradient_apply(to->partition, &rows);
+        cadre_update_add_rows(&self->update, to->partition, &rows);
     }
 }
 
@@ -405,8 +408,6 @@ typedef struct {
     const cadre_shard_part_t *part;
     size_t order; /* place of the update in the sum */
     cadre_gradient_term_t term;
-    size_t rows;              /* of how many rows it is; 0: of all */
-    cadre_chunk_t **expanded; /* what `term` has where it was of rows, and became a whole one */
 } share_t;
 
 /* Orders shares by part, and within a part by the place of their update in the sum. */
@@ -437,10 +438,10 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
         const cadre_shard_part_t *part = NULL;
         if (cadre_shard_parts_find(target->parts, from->variable, from->partition, &part) == 0) {
             cadre_chunk_t *const *chunks = held->chunks + from->first_chunk;
-            out[count++] = (share_t){.part = part,
-                                     .order = order,
-                                     .term = {.chunks = chunks, .weight = weight},
-                                     .rows = (size_t)from->rows};
+            out[count++] =
+                (share_t){.part = part,
+                          .order = order,
+                          .term = {.chunks = chunks, .rows = (size_t)from->rows, .weight = weight}};
         }
     }
     /* Staleness 0: all closures of a step pull the values that the step before made. */
@@ -452,10 +453,10 @@ share(const cadre_shard_target_t *target, const cadre_held_update_t *held, size_
 static cadre_row_gradient_t
 rows_of_share(const share_t *share)
 {
-    return (cadre_row_gradient_t){.chunks = share->term.chunks, .count = share->rows};
+    return (cadre_row_gradient_t){.chunks = share->term.chunks, .count = share->term.rows};
 }
 
-/* Applies the sum of shares of one part that are all of rows. */
+/* Applies the sum of shares of one part that are all of rows, while its other rows rest. */
 static void
 apply_row_shares(const cadre_shard_updates_t *self, cadre_shard_parts_t *parts,
                  const share_t *shares, size_t count)
@@ -470,39 +471,23 @@ apply_row_shares(const cadre_shard_updates_t *self, cadre_shard_parts_t *parts,
         cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count, &self->lanes);
         cadre_shard_parts_note(parts, part);
     } else {
-        cadre_row_gradient_apply_sum(part->partition, terms, count);
+        cadre_row_update_apply_sum(part->partition, terms, count);
     }
 }
 
-/* Returns how many shares of one part, which `shares` begins with, are of rows; `*end`: how many
- * there are. */
-static size_t
-count_rows(const share_t *shares, size_t count, size_t *end)
+/* Returns whether the shares of one part, which `shares` begins with, leave rows at rest: they are
+ * all of rows, of a part that lets the others rest; `*end`: how many there are. */
+static bool
+do_rest(const share_t *shares, size_t count, size_t *end)
 {
     size_t of_rows = 0;
     *end = 0;
     while (*end < count && shares[*end].part == shares[0].part) {
-        of_rows += shares[*end].rows > 0;
+        of_rows += shares[*end].term.rows > 0;
         ++*end;
     }
-    return of_rows;
-}
-
-/* Makes whole gradients of the shares of rows of parts that have whole ones, too. */
-static void
-expand_shares(share_t *shares, size_t count)
-{
-    for (size_t first = 0, end = 0; first < count; first += end) {
-        const size_t of_rows = count_rows(&shares[first], count - first, &end);
-        for (size_t i = first; of_rows < end && i < first + end; i++) {
-            if (shares[i].rows > 0) {
-                const cadre_row_gradient_t rows = rows_of_share(&shares[i]);
-                shares[i].expanded = cadre_row_gradient_expand(shares[i].part->partition, &rows);
-                shares[i].term.chunks = shares[i].expanded;
-                shares[i].rows = 0;
-            }
-        }
-    }
+    const cadre_shard_part_t *part = shares[0].part;
+    return of_rows == *end && (part->table || cadre_optimizer_spec_rests(&part->spec.optimizer));
 }
 
 /* Applies the shares, which are sorted by part and order: each part takes one step, with the sum of
@@ -510,14 +495,13 @@ expand_shares(share_t *shares, size_t count)
 static void
 apply_shares(cadre_shard_updates_t *self, cadre_shard_parts_t *parts, share_t *shares, size_t count)
 {
-    expand_shares(shares, count);
     cadre_auto(cadre_free) cadre_gradient_term_t *terms = cadre_calloc(count, sizeof(*terms));
     for (size_t i = 0; i < count; i++) {
         terms[i] = shares[i].term;
     }
     cadre_update_clear(&self->update);
     for (size_t first = 0, end = 0; first < count; first += end) {
-        if (count_rows(&shares[first], count - first, &end) > 0) {
+        if (do_rest(&shares[first], count - first, &end)) {
             apply_row_shares(self, parts, &shares[first], end);
         } else {
             const cadre_gradient_sum_t sum = {terms + first, end};
@@ -525,11 +509,6 @@ apply_shares(cadre_shard_updates_t *self, cadre_shard_parts_t *parts, share_t *s
         }
     }
     cadre_update_apply(&self->update, &self->lanes);
-    for (size_t i = 0; i < count; i++) {
-        if (shares[i].expanded) {
-            cadre_row_gradient_drop(shares[i].part->partition, &shares[i].expanded);
-        }
-    }
 }
 
 static int

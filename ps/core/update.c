@@ -36,6 +36,14 @@ cadre_update_add(cadre_update_t *self, cadre_partition_t *partition, cadre_chunk
 }
 
 void
+cadre_update_add_rows(cadre_update_t *self, cadre_partition_t *partition,
+                      const cadre_row_gradient_t *rows)
+{
+    add(self, partition)->one =
+        (cadre_gradient_term_t){.chunks = rows->chunks, .rows = rows->count, .weight = 1};
+}
+
+void
 cadre_update_compensate(cadre_update_t *self, cadre_chunk_t *const *pulled)
 {
     self->parts[self->count - 1].one.pulled = pulled;

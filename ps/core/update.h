@@ -9,6 +9,7 @@
 #define CADRE_PS_CORE_UPDATE_H
 
 #include "ps/core/partition.h"
+#include "ps/core/row_gradient.h"
 #include "ps/core/values/lanes.h"
 
 typedef struct {
@@ -46,6 +47,12 @@ void cadre_update_clear(cadre_update_t *self);
  * (cadre_partition_check_gradient_sizes) and stay until the update is cleared. */
 void cadre_update_add(cadre_update_t *self, cadre_partition_t *partition,
                       cadre_chunk_t *const *chunks);
+
+/* Adds a partition and a gradient that is zero but in some rows, which cadre_row_update_check has
+ * checked; cadre_update_check may not be called after it. Its chunks stay until the update is
+ * cleared. */
+void cadre_update_add_rows(cadre_update_t *self, cadre_partition_t *partition,
+                           const cadre_row_gradient_t *rows);
 
 /* Has the gradient of the part that was added last compensated for its delay; `pulled`, NULL or the
  * values that it was computed from (cadre_partition_pulled), stay until the update is cleared. */

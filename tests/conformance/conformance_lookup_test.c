@@ -23,7 +23,8 @@ typedef struct {
 typedef struct {
     cadre_optimizer_kind_t optimizer;
     bool is_lazy;
-    bool is_whole; /* the program gives a sum of all tables, so that it needs every row */
+    double average; /* momentum of the running average; 0: none */
+    bool is_whole;  /* the program gives a sum of all tables, so that it needs every row */
 } kind_t;
 
 static cadre_variable_t *
@@ -39,6 +40,8 @@ create(job_t *self, const kind_t *kind, const char *name, int64_t rows, int64_t 
     options.partitioner = CADRE_PARTITION_FIXED;
     options.count = self->cluster.options.ps;
     options.lazy = kind->is_lazy;
+    options.average_momentum = kind->average;
+    options.average_overwrite = kind->average > 0 ? 7 : 0;
     cadre_variable_t *variable = NULL;
     OK(cadre_variable_create(self->cluster.coordinator, name, CADRE_F32, (int64_t[]){rows, width},
                              2, &options, &variable));
@@ -195,9 +198,13 @@ compare_kinds(cadre_optimizer_kind_t optimizer, const local_cluster_options_t *o
 {
     weights_t whole;
     weights_t rows;
-    train(&(kind_t){.optimizer = optimizer, .is_whole = true}, options, NULL, &whole);
-    train(&(kind_t){.optimizer = optimizer}, options, disturb, &rows);
-    expect_equal(&rows, &whole, "by rows");
+    for (int i = 0; i < 2; i++) {
+        const double average = 0.5 * i;
+        train(&(kind_t){.optimizer = optimizer, .average = average, .is_whole = true}, options,
+              NULL, &whole);
+        train(&(kind_t){.optimizer = optimizer, .average = average}, options, disturb, &rows);
+        expect_equal(&rows, &whole, i == 0 ? "by rows" : "by rows, with an average");
+    }
 }
 
 Test(conformance_lookup, by_rows_sgd_gives_the_weights_that_whole_variables_give)
@@ -214,12 +221,26 @@ Test(conformance_lookup, by_rows_adagrad_gives_the_weights_that_whole_variables_
     compare_kinds(CADRE_OPTIMIZER_ADAGRAD, &options, NULL);
 }
 
+/* Their other rows move, too: the shard makes of the rows that came an update of all. */
+Test(conformance_lookup, by_rows_optimizers_with_momentum_give_the_weights_that_whole_ones_give)
+{
+    const local_cluster_options_t options = options_of(3, 1, CADRE_BOUNDED);
+    compare_kinds(CADRE_OPTIMIZER_ADAM, &options, NULL);
+    compare_kinds(CADRE_OPTIMIZER_ADAMW, &options, NULL);
+    compare_kinds(CADRE_OPTIMIZER_NESTEROV, &options, NULL);
+    compare_kinds(CADRE_OPTIMIZER_RMSPROP, &options, NULL);
+    compare_kinds(CADRE_OPTIMIZER_FTRL, &options, NULL);
+    compare_kinds(CADRE_OPTIMIZER_DELAYED_NESTEROV, &options, NULL);
+}
+
 Test(conformance_lookup, by_rows_synchronous_steps_give_the_weights_that_whole_variables_give)
 {
     local_cluster_options_t options = options_of(3, 2, CADRE_SYNC);
     compare_kinds(CADRE_OPTIMIZER_ADAGRAD, &options, NULL);
     options = options_of(1, 2, CADRE_SYNC);
     compare_kinds(CADRE_OPTIMIZER_SGD, &options, NULL);
+    options = options_of(2, 2, CADRE_SYNC);
+    compare_kinds(CADRE_OPTIMIZER_ADAM, &options, NULL);
 }
 
 /* Between steps, since a ps that is restored replays in the order of closures, and these are then
@@ -239,6 +260,7 @@ Test(conformance_lookup, killed_tasks_change_no_bit_of_rows)
 {
     local_cluster_options_t options = options_of(2, 2, CADRE_SYNC);
     compare_kinds(CADRE_OPTIMIZER_ADAGRAD, &options, kill_tasks);
+    compare_kinds(CADRE_OPTIMIZER_ADAM, &options, kill_tasks);
 }
 
 /* A native function pulls rows 7, 3 and 7 and pushes them as gradients: of row 7 it is twice the
@@ -288,7 +310,7 @@ expect_native_rows(cadre_optimizer_kind_t optimizer)
 Test(conformance_lookup, native_functions_pull_and_push_rows)
 {
     expect_native_rows(CADRE_OPTIMIZER_SGD);
-    expect_native_rows(CADRE_OPTIMIZER_ADAM); /* not lazy: a whole gradient, zero elsewhere */
+    expect_native_rows(CADRE_OPTIMIZER_ADAM);
 }
 
 /* A counter of the status, added up over all tasks. */
@@ -306,26 +328,38 @@ count_of(job_t *self, const char *counter)
     return sum;
 }
 
+/* Returns the bytes of all gradients on their way. */
+static long long
+pushed_bytes(const kind_t *kind)
+{
+    enum { PS = 2 };
+    const local_cluster_options_t options = options_of(PS, 1, CADRE_BOUNDED);
+    job_t self;
+    job_open(&self, kind, &options);
+    for (int i = 0; i < CLOSURES; i++) {
+        schedule(&self, (uint64_t)i);
+    }
+    join(&self);
+    /* Both ends of each push have counted it. */
+    EVENTUALLY(count_of(&self, "applied") == 2 * CLOSURES * PS);
+    const long long bytes = count_of(&self, "push_bytes") / 2;
+    local_cluster_close(&self.cluster);
+    return bytes;
+}
+
 Test(conformance_lookup, moves_the_rows_that_are_looked_up_and_no_others)
 {
-    enum { WHOLE = (2 * FIRST + SECOND) * WIDTH * sizeof(float), PS = 2 };
-    const local_cluster_options_t options = options_of(PS, 1, CADRE_BOUNDED);
-    long long bytes[2] = {0};
-    for (int is_whole = 0; is_whole < 2; is_whole++) {
-        const kind_t kind = {.optimizer = CADRE_OPTIMIZER_SGD, .is_whole = is_whole};
-        job_t self;
-        job_open(&self, &kind, &options);
-        for (int i = 0; i < CLOSURES; i++) {
-            schedule(&self, (uint64_t)i);
-        }
-        join(&self);
-        /* Both ends of each push have counted it. */
-        EVENTUALLY(count_of(&self, "applied") == 2 * CLOSURES * PS);
-        bytes[is_whole] = count_of(&self, "push_bytes") / 2;
-        local_cluster_close(&self.cluster);
+    enum { WHOLE = (2 * FIRST + SECOND) * WIDTH * sizeof(float) };
+    static const kind_t kinds[] = {{.optimizer = CADRE_OPTIMIZER_SGD},
+                                   {.optimizer = CADRE_OPTIMIZER_ADAM},
+                                   {.optimizer = CADRE_OPTIMIZER_SGD, .average = 0.5}};
+    const long long whole =
+        pushed_bytes(&(kind_t){.optimizer = CADRE_OPTIMIZER_SGD, .is_whole = true});
+    cr_expect_eq(whole, (long long)CLOSURES * WHOLE);
+    for (size_t i = 0; i < CADRE_COUNT_OF(kinds); i++) {
+        const long long rows = pushed_bytes(&kinds[i]);
+        cr_expect_lt(rows, whole / 4, "%zu: %lld of %lld", i, rows, whole);
     }
-    cr_expect_eq(bytes[1], (long long)CLOSURES * WHOLE);
-    cr_expect_lt(bytes[0], bytes[1] / 4, "%lld of %lld", bytes[0], bytes[1]);
 }
 
 /* Rows that nothing looks up stay as they were; those that are learn. */

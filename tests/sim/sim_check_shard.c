@@ -222,7 +222,7 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            items[2], value->version);
         }
         staleness = value->version - items[2] > staleness ? value->version - items[2] : staleness;
-        const bool is_late = value->now.is_moved && items[2] < value->version;
+        const bool is_late = value->now.is_compensated && items[2] < value->version;
         const sim_number_t *pulled = is_late ? sim_value_kept(value, items[2]) : NULL;
         state->compensated += pulled != NULL;
         state->uncompensated += is_late && !pulled;

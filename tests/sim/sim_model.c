@@ -80,6 +80,27 @@ new_values(const sim_variable_t *self, cadre_dtype_t dtype, int64_t k)
     return chunk;
 }
 
+bool
+sim_is_zero(const sim_variable_t *self, int64_t strength, int64_t element)
+{
+    return self->definition.momentum > 0 && (element + strength) % SIM_WEIGHTS > 1;
+}
+
+/* The gradient of a strength for the whole variable, as it travels; `sign` is that of the
+ * optimizer. */
+static cadre_chunk_t *
+new_gradient(const sim_variable_t *self, int64_t sign, int64_t strength)
+{
+    cadre_chunk_t *chunk = new_values(self, self->wire, sign * strength);
+    const size_t count = cadre_chunk_size_bytes(chunk) / cadre_dtype_size(self->wire);
+    for (int64_t i = 0; i < (int64_t)count; i++) {
+        if (sim_is_zero(self, strength, i)) {
+            sim_put(self->wire, cadre_chunk_data(chunk), i, 0);
+        }
+    }
+    return chunk;
+}
+
 void *
 sim_variable_values(const sim_variable_t *self, int64_t k)
 {
@@ -125,7 +146,7 @@ sim_variable_init(sim_variable_t *self, const cadre_variable_t *variable,
         return;
     }
     for (int64_t k = 1; k <= SIM_STRENGTHS && !definition->too_large; k++) {
-        self->gradients[k] = new_values(self, self->wire, sign * k);
+        self->gradients[k] = new_gradient(self, sign, k);
     }
 }
 
@@ -184,21 +205,26 @@ sim_number(int64_t n)
 sim_number_t
 sim_number_first(const sim_variable_t *variable)
 {
-    return (sim_number_t){.is_moved = variable->definition.delay_compensation > 0};
+    const bool is_compensated = variable->definition.delay_compensation > 0;
+    return (sim_number_t){.is_moved = is_compensated || variable->definition.momentum > 0,
+                          .is_compensated = is_compensated};
 }
 
 /* Gradients are taken off with a learning rate of 1: what is added is minus the gradient. */
 sim_number_t
 sim_number_push(sim_number_t *self, const sim_variable_t *variable, int64_t strength,
-                const sim_number_t *pulled)
+                const sim_number_t *last, const sim_number_t *pulled)
 {
     const float lambda = (float)variable->definition.delay_compensation;
+    const float momentum = (float)variable->definition.momentum;
     sim_number_t added = {.n = strength, .is_moved = self->is_moved};
     self->n += strength;
     for (int i = 0; self->is_moved && i < SIM_WEIGHTS; i++) {
-        const float gradient = (float)(-strength * sim_weight(i));
+        const bool is_zero = sim_is_zero(variable, strength, i);
+        const float gradient = is_zero ? 0 : (float)(-strength * sim_weight(i));
         const float delay = pulled ? self->moved[i] - pulled->moved[i] : 0;
-        added.moved[i] = -(gradient + lambda * gradient * gradient * delay);
+        added.moved[i] =
+            momentum * last->moved[i] - (gradient + lambda * gradient * gradient * delay);
         self->moved[i] += added.moved[i];
     }
     return added;

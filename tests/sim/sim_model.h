@@ -33,10 +33,12 @@ enum {
     SIM_ROW_WIDE = 1024, /* those of a wide one, of which a page has few */
 };
 
-/* What the elements of a part are: n * weight(i), or where delays are compensated moved[of i]. */
+/* What the elements of a part are: n * weight(i), or where delays are compensated, or gradients are
+ * sparse, moved[of i]. */
 typedef struct {
     int64_t n;
     bool is_moved;
+    bool is_compensated;
     float moved[SIM_WEIGHTS];
 } sim_number_t;
 
@@ -49,6 +51,7 @@ typedef struct {
     const char *optimizer;
     int partitions;                 /* asked for; 0: as the coordinator likes */
     double delay_compensation;      /* lambda; 0: none */
+    double momentum;                /* above 0: gradients are sparse (sim_is_zero) */
     bool too_large;                 /* for a shard that is short of memory: nothing uses it */
     bool is_table;                  /* of rows of shape[0] numbers by key (sim_table.h) */
     const char *initializer;        /* of a table; NULL: zeros */
@@ -104,6 +107,9 @@ void *sim_variable_values(const sim_variable_t *self, int64_t k);
 
 size_t sim_variable_size_bytes(const sim_variable_t *self);
 
+/* Whether the gradient of this strength is zero in an element, though its momentum moves that. */
+bool sim_is_zero(const sim_variable_t *self, int64_t strength, int64_t element);
+
 /* What element `element` is a multiple of. */
 int64_t sim_weight(int64_t element);
 
@@ -120,10 +126,11 @@ sim_number_t sim_number(int64_t n);
 /* What a variable begins with. */
 sim_number_t sim_number_first(const sim_variable_t *variable);
 
-/* An update of strength `strength`, in place; `pulled`, unless it is NULL, are the values that its
- * gradient was computed from, for whose age it is compensated. Returns what was added. */
+/* An update of strength `strength`, in place, after one that added `last`; `pulled`, unless it is
+ * NULL, are the values that its gradient was computed from, for whose age it is compensated.
+ * Returns what was added. */
 sim_number_t sim_number_push(sim_number_t *self, const sim_variable_t *variable, int64_t strength,
-                             const sim_number_t *pulled);
+                             const sim_number_t *last, const sim_number_t *pulled);
 
 /* What an assignment of k makes of it; the model has no products. */
 void sim_number_assign(sim_number_t *self, cadre_assign_mode_t mode, int64_t k);

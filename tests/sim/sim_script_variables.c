@@ -18,6 +18,7 @@
 /* With the largest gradient, SIM_STRENGTHS * SIM_WEIGHTS, a late update goes 0.9 of the way back to
  * what was pulled; beyond 1 values would swing further with each. */
 static const double LAMBDA = 0.004;
+static const double MOMENTUM = 0.5;
 
 static cadre_core_t *
 core_of(const sim_script_t *self)
@@ -51,6 +52,9 @@ define(sim_script_t *self, bool is_big)
     definition.optimizer = optimizers[optimizer];
     if (optimizer > 0 && sim_swarm_has(self->check->seed, "delay compensation", 2)) {
         definition.delay_compensation = LAMBDA;
+    } else if (optimizer == 2 && definition.rank > 0 &&
+               sim_swarm_has(self->check->seed, "sparse gradients", 2)) {
+        definition.momentum = MOMENTUM;
     }
     if (definition.rank > 0) {
         int64_t most = definition.shape[0] < 7 ? definition.shape[0] : 7;
@@ -59,7 +63,8 @@ define(sim_script_t *self, bool is_big)
     return definition;
 }
 
-/* With a learning rate of 1 and no momentum a gradient is what is taken off the value. */
+/* With a learning rate of 1 and no momentum a gradient is what is taken off the value; with one, it
+ * is so at first. */
 static cadre_optimizer_t
 optimizer_of(const sim_definition_t *definition)
 {
@@ -67,7 +72,7 @@ optimizer_of(const sim_definition_t *definition)
     cadre_assert(cadre_optimizer_named(definition->optimizer, &optimizer) == 0);
     if (optimizer.kind != CADRE_OPTIMIZER_ADD) {
         optimizer.learning_rate = 1;
-        optimizer.momentum = 0;
+        optimizer.momentum = definition->momentum;
     }
     return optimizer;
 }

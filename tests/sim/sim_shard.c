@@ -131,8 +131,8 @@ check_assign(sim_shard_t *self, const cadre_message_t *question, const cadre_mes
     }
 }
 
-/* An update as if all of it were whole: of what comes by rows here all rows come. The list is the
- * caller's to free. */
+/* An update as if all of it were whole: what does not come of what comes by rows is zero. Parts of
+ * rows stand behind the others. The list is the caller's to free. */
 static uint64_t *
 make_whole(cadre_message_t *push)
 {
@@ -160,10 +160,14 @@ size_of_update(const sim_shard_t *self, const cadre_push_message_t *push)
     uint64_t size_bytes = 0;
     for (size_t i = 3; i < push->rows.count; i += 4) {
         const sim_variable_t *variable = sim_check_variable(self->check, push->rows.items[i - 3]);
-        const uint64_t number_size = variable->dim > 0 ? cadre_dtype_size(variable->wire) : 0;
-        size_bytes += push->rows.items[i] * (sizeof(uint64_t) + variable->dim * number_size);
+        const size_t numbers = variable->dim > 0 ? variable->dim
+                                                 : variable->row_size_bytes /
+                                                       cadre_dtype_size(variable->definition.dtype);
+        size_bytes +=
+            push->rows.items[i] * (sizeof(uint64_t) + numbers * cadre_dtype_size(variable->wire));
     }
-    for (size_t i = 0; i + 2 < parts->count; i += 3) {
+    const size_t whole = parts->count - push->rows.count / 4 * 3;
+    for (size_t i = 0; i + 2 < whole; i += 3) {
         const cadre_partition_t *partition =
             cadre_shard_partition(self->shard, parts->items[i], parts->items[i + 1]);
         size_bytes += partition ? cadre_partition_wire_layout(partition)->size_bytes : 0;

@@ -154,7 +154,7 @@ sim_value_push(sim_value_t *self, const sim_variable_t *variable, const sim_upda
     self->updates++;
     if (!self->rows) {
         sim_number_t now = self->now;
-        self->last = sim_number_push(&now, variable, update->strength, update->pulled);
+        self->last = sim_number_push(&now, variable, update->strength, &self->last, update->pulled);
         sim_value_change(self, &now);
         return;
     }
@@ -175,7 +175,7 @@ sim_value_at(const sim_value_t *self, uint64_t version)
 void
 sim_value_keep(sim_value_t *self)
 {
-    if (!self->now.is_moved ||
+    if (!self->now.is_compensated ||
         (self->kept_count > 0 && self->kept[self->kept_count - 1] == self->version)) {
         return;
     }

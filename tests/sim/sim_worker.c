@@ -293,15 +293,45 @@ some_keys(const sim_slot_t *slot, const sim_variable_t *model, cadre_chunk_t **g
     return (cadre_rows_t){keys, count};
 }
 
-/* All rows of a variable, in memory that the caller frees. */
-static cadre_rows_t
-all_rows(const cadre_variable_entry_t *entry)
+/* Whether the gradient of a row is to travel: unless it is zero, and no first row of a part. */
+static bool
+travels(const sim_variable_t *model, int64_t strength, int64_t row, int64_t width)
 {
-    uint64_t *ids = cadre_calloc((size_t)entry->rows, sizeof(*ids));
-    for (size_t i = 0; i < (size_t)entry->rows; i++) {
-        ids[i] = i;
+    for (int64_t i = row * width; i < (row + 1) * width; i++) {
+        if (!sim_is_zero(model, strength, i)) {
+            return true;
+        }
     }
-    return (cadre_rows_t){ids, (size_t)entry->rows};
+    for (uint32_t i = 0; i < model->part_count; i++) {
+        if (model->parts[i].first == row * width) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The gradient of a step for the rows of a variable where it is not zero; the numbers of the rows
+ * are in memory that the caller frees, and the chunk is the caller's. */
+static cadre_rows_t
+some_rows(const sim_slot_t *slot, const sim_variable_t *model, cadre_chunk_t **gradient)
+{
+    const int64_t strength = slot->call->strength;
+    cadre_chunk_t *all = model->gradients[strength];
+    const size_t size_bytes = cadre_chunk_size_bytes(all) / (size_t)model->rows;
+    const int64_t width = (int64_t)(size_bytes / cadre_dtype_size(model->wire));
+    uint64_t *ids = cadre_calloc((size_t)model->rows, sizeof(*ids));
+    cadre_chunk_t *made = cadre_chunk_new(cadre_chunk_size_bytes(all));
+    size_t count = 0;
+    for (int64_t row = 0; row < model->rows; row++) {
+        if (travels(model, strength, row, width)) {
+            memcpy((char *)cadre_chunk_data(made) + count * size_bytes,
+                   (const char *)cadre_chunk_data(all) + (size_t)row * size_bytes, size_bytes);
+            ids[count++] = (uint64_t)row;
+        }
+    }
+    *gradient = cadre_chunk_new_copy(cadre_chunk_data(made), count * size_bytes);
+    cadre_chunk_unref(&made);
+    return (cadre_rows_t){ids, count};
 }
 
 static void
@@ -322,7 +352,7 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
     const cadre_variable_entry_t *variables[SIM_VARIABLES_MAX];
     cadre_gradient_t gradients[SIM_VARIABLES_MAX];
     cadre_rows_t rows[SIM_VARIABLES_MAX] = {{.ids = NULL}};
-    cadre_chunk_t *made[SIM_VARIABLES_MAX] = {NULL}; /* of tables */
+    cadre_chunk_t *made[SIM_VARIABLES_MAX] = {NULL}; /* of rows */
     size_t count = entries(self, slot->run, slot->call->pushes[slot->step], variables);
     for (size_t i = 0; i < count; i++) {
         const sim_variable_t *model = sim_check_variable(self->check, variables[i]->id);
@@ -333,7 +363,8 @@ on_computed(sim_worker_t *self, sim_slot_t *slot)
             gradients[i].gradient = made[i];
             gradients[i].rows = &rows[i];
         } else if (pushes_rows(self, slot, variables[i])) {
-            rows[i] = all_rows(variables[i]);
+            rows[i] = some_rows(slot, model, &made[i]);
+            gradients[i].gradient = made[i];
             gradients[i].rows = &rows[i];
         }
     }

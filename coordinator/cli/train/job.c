@@ -719,7 +719,7 @@ check_delay_compensation(const cadre_job_t *self)
     if (self->lazy) {
         return cadre_fail(CADRE_ECONFIG,
                           "%s: training.delay_compensation does not go with optimizer.lazy: it "
-                          "changes all rows",
+                          "takes gradients of all rows",
                           self->file);
     }
     if (self->optimizer_spec.kind == CADRE_OPTIMIZER_ADD) {

@@ -176,11 +176,7 @@ set_specs(const cadre_catalogue_t *self, cadre_variable_t *variable,
     variable->optimizer.average_momentum = options->average_momentum;
     variable->optimizer.average_overwrite = options->average_overwrite;
     variable->optimizer.delay_compensation = options->delay_compensation;
-    variable->takes_rows = cadre_optimizer_spec_takes_rows(&variable->optimizer, options->lazy);
-    if (options->lazy && !variable->takes_rows) {
-        return cadre_fail(CADRE_EINVALID, "lazy does not go with average_momentum or "
-                                          "delay_compensation, which change all rows");
-    }
+    variable->optimizer.lazy = options->lazy != 0;
     return cadre_optimizer_spec_check(&variable->optimizer, variable->dtype);
 }
 
@@ -426,7 +422,6 @@ cadre_catalogue_add_table(cadre_catalogue_t *self, const char *name, const cadre
     cadre_variable_t *variable = new_variable(name, &like, sizeof(float));
     variable->rows = 0;
     variable->row_size_bytes = spec->dim * sizeof(float);
-    variable->takes_rows = true;
     variable->table = cadre_calloc(1, sizeof(*variable->table));
     status = set_table(self, variable, spec, wire);
     if (status < 0) {
@@ -796,6 +791,7 @@ cadre_catalogue_create_message(const cadre_variable_t *variable, uint32_t partit
         .shard = variable->shards[partition],
         .delay_compensation = {&variable->optimizer.delay_compensation,
                                variable->optimizer.delay_compensation > 0},
+        .lazy = variable->optimizer.lazy,
     };
     if (variable->table) {
         add_table_fields(variable->table, lists, &message.create);

@@ -42,7 +42,6 @@ struct cadre_variable {
     size_t row_size_bytes;
     cadre_initializer_spec_t initializer;
     cadre_optimizer_spec_t optimizer;
-    bool takes_rows; /* gradients may come by rows (CADRE_VARIABLE_ROWS) */
     /* How a table keeps its rows, but for initializer and optimizer, which are the variable's;
      * NULL: a dense variable. Part k of a table is on shard k. */
     cadre_table_spec_t *table;

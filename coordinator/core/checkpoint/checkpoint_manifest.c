@@ -48,7 +48,7 @@ schedule_json(const cadre_schedule_spec_t *schedule)
 }
 
 /* Returns an optimizer as JSON: kind and parameters, and of the options (schedule, clipping,
- * running average, delay compensation) those that are on. */
+ * running average, delay compensation, lazy) those that are on. */
 static json_t *
 optimizer_json(const cadre_optimizer_spec_t *optimizer)
 {
@@ -69,6 +69,9 @@ optimizer_json(const cadre_optimizer_spec_t *optimizer)
     }
     if (optimizer->delay_compensation > 0) {
         json_object_set_new(object, "delay_compensation", json_real(optimizer->delay_compensation));
+    }
+    if (optimizer->lazy) {
+        json_object_set_new(object, "lazy", json_true());
     }
     return object;
 }

@@ -35,7 +35,8 @@ kind_of(const cadre_variable_t *variable)
     if (variable->table) {
         return CADRE_VARIABLE_TABLE;
     }
-    return variable->takes_rows ? CADRE_VARIABLE_ROWS : CADRE_VARIABLE_WHOLE;
+    return cadre_optimizer_spec_takes_rows(&variable->optimizer) ? CADRE_VARIABLE_ROWS
+                                                                 : CADRE_VARIABLE_WHOLE;
 }
 
 /* Appends the variable to the log that workers are sent: as many records as the list of its

@@ -122,9 +122,9 @@ typedef struct {
     /* Not 0: of a variable that a program only looks up (take, bag and what is made of them), rows
      * that no id of a closure points to rest: their values, and the optimizer's numbers of them,
      * stay as they are, though momentum or Adam would go on to move them (lazy, or sparse, Adam of
-     * other libraries). Only rows that were looked up then travel. sgd, adagrad and add do so
-     * anyway: they change nothing where a gradient is zero. Not together with average_momentum or
-     * delay_compensation. */
+     * other libraries), and an update costs the ps what its rows cost. sgd, adagrad and add do so
+     * anyway: they change nothing where a gradient is zero. Only rows that were looked up travel,
+     * lazy or not. Not together with average_momentum or delay_compensation. */
     uint32_t lazy;
 } cadre_variable_options_t;
 

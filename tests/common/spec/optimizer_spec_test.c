@@ -197,7 +197,7 @@ Test(optimizer_spec, names_its_slots_and_what_they_begin_with)
     cr_assert_str_eq(cadre_optimizer_slot_name(&spec, 2), "average_gradient");
 }
 
-Test(optimizer_spec, says_whether_rows_are_enough)
+Test(optimizer_spec, says_which_rows_rest)
 {
     static const struct {
         const char *name;
@@ -207,13 +207,17 @@ Test(optimizer_spec, says_whether_rows_are_enough)
                  {"rmsprop", false},  {"ftrl", false},   {"nesterov", false}};
     for (size_t i = 0; i < CADRE_COUNT_OF(kinds); i++) {
         cadre_optimizer_spec_t spec = parsed(kinds[i].name);
-        cr_expect_eq(cadre_optimizer_spec_takes_rows(&spec, false), kinds[i].changes_nothing, "%s",
+        cr_expect_eq(cadre_optimizer_spec_rests(&spec), kinds[i].changes_nothing, "%s",
                      kinds[i].name);
-        cr_expect(cadre_optimizer_spec_takes_rows(&spec, true), "%s", kinds[i].name);
+        cr_expect(cadre_optimizer_spec_takes_rows(&spec), "%s", kinds[i].name);
+        spec.lazy = true;
+        cr_expect(cadre_optimizer_spec_rests(&spec), "%s", kinds[i].name);
+        spec.lazy = false;
         spec.average_momentum = 0.5;
-        cr_expect_not(cadre_optimizer_spec_takes_rows(&spec, true), "%s", kinds[i].name);
+        cr_expect_not(cadre_optimizer_spec_rests(&spec), "%s", kinds[i].name);
+        cr_expect(cadre_optimizer_spec_takes_rows(&spec), "%s", kinds[i].name);
         spec.average_momentum = 0;
         spec.delay_compensation = 0.1;
-        cr_expect_not(cadre_optimizer_spec_takes_rows(&spec, true), "%s", kinds[i].name);
+        cr_expect_not(cadre_optimizer_spec_takes_rows(&spec), "%s", kinds[i].name);
     }
 }

@@ -2,7 +2,7 @@
  * Updates of some rows of a partition are those of all of it with zeros elsewhere: shards that get
  * the one and the other have the same bits.
  */
-#include "ps/core/row_gradient.h"
+#include "ps/core/row_update.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,16 +21,37 @@ typedef struct {
     cadre_optimizer_kind_t optimizer;
     cadre_dtype_t wire; /* CADRE_F32: the variable's own */
     double clip;
+    double average;
+    bool is_full; /* parameters that are 0 by default have a number, too */
+    bool is_lazy;
 } kind_t;
+
+/* Fills in parameters of an optimizer; returns how many it has. */
+static size_t
+parameters_of(const kind_t *kind, double *out)
+{
+    const cadre_parameter_t *table = NULL;
+    cadre_optimizer_spec_t spec;
+    cr_assert_eq(cadre_optimizer_spec_parse(&spec, cadre_optimizer_kind_text(kind->optimizer)), 0);
+    const size_t count = cadre_optimizer_parameters(kind->optimizer, &table);
+    for (size_t i = 0; i < count; i++) {
+        out[i] = kind->is_full && spec.parameters[i] == 0 ? 0.25 : spec.parameters[i];
+    }
+    if (count > 0) {
+        out[CADRE_LEARNING_RATE] = 0.1;
+    }
+    if (kind->optimizer == CADRE_OPTIMIZER_RMSPROP && kind->is_full) {
+        out[CADRE_RMSPROP_CENTERED] = 1;
+    }
+    return count;
+}
 
 static fixture_t
 open_with(const kind_t *kind)
 {
     static const double constant[] = {0.5};
-    static const double parameters[] = {0.1, 0.1, 1e-7}; /* as many as the optimizer has */
-    const size_t parameter_count = kind->optimizer == CADRE_OPTIMIZER_ADAGRAD ? 3
-                                   : kind->optimizer == CADRE_OPTIMIZER_SGD   ? 1
-                                                                              : 0;
+    double parameters[CADRE_OPTIMIZER_PARAMETERS_MAX];
+    const size_t parameter_count = parameters_of(kind, parameters);
     const uint64_t shape[] = {ALL, WIDTH};
     fixture_t self = open_shard(NULL);
     cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
@@ -48,6 +69,9 @@ open_with(const kind_t *kind)
                                             .optimizer = kind->optimizer,
                                             .optimizer_parameters = {parameters, parameter_count},
                                             .clip_value = {&kind->clip, kind->clip > 0 ? 1 : 0},
+                                            .average_momentum = {&kind->average, kind->average > 0},
+                                            .average_overwrite = kind->average > 0 ? 3 : 0,
+                                            .lazy = kind->is_lazy,
                                             .generation = GENERATION};
     cr_assert_eq(create(&self, &message), 0);
     return self;
@@ -167,9 +191,25 @@ expect_same_shards(const fixture_t *left, const fixture_t *right)
 }
 
 static const kind_t kinds[] = {
-    {CADRE_OPTIMIZER_SGD, CADRE_F32, 0},     {CADRE_OPTIMIZER_SGD, CADRE_BF16, 0},
-    {CADRE_OPTIMIZER_ADAGRAD, CADRE_F32, 0}, {CADRE_OPTIMIZER_ADAGRAD, CADRE_BF16, 0.75},
-    {CADRE_OPTIMIZER_SGD, CADRE_F32, 0.5},   {CADRE_OPTIMIZER_ADD, CADRE_F32, 0},
+    {.optimizer = CADRE_OPTIMIZER_SGD, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_SGD, .wire = CADRE_BF16},
+    {.optimizer = CADRE_OPTIMIZER_ADAGRAD, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_ADAGRAD, .wire = CADRE_BF16, .clip = 0.75},
+    {.optimizer = CADRE_OPTIMIZER_SGD, .wire = CADRE_F32, .clip = 0.5},
+    {.optimizer = CADRE_OPTIMIZER_ADD, .wire = CADRE_F32},
+    /* From here on rows move that are not named. */
+    {.optimizer = CADRE_OPTIMIZER_MOMENTUM, .wire = CADRE_F32, .is_full = true},
+    {.optimizer = CADRE_OPTIMIZER_NESTEROV, .wire = CADRE_BF16, .is_full = true},
+    {.optimizer = CADRE_OPTIMIZER_RMSPROP, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_RMSPROP, .wire = CADRE_F32, .is_full = true},
+    {.optimizer = CADRE_OPTIMIZER_ADAM, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_ADAM, .wire = CADRE_BF16, .clip = 0.5},
+    {.optimizer = CADRE_OPTIMIZER_ADAMW, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_FTRL, .wire = CADRE_F32},
+    {.optimizer = CADRE_OPTIMIZER_FTRL, .wire = CADRE_F32, .is_full = true},
+    {.optimizer = CADRE_OPTIMIZER_DELAYED_NESTEROV, .wire = CADRE_F32, .is_full = true},
+    {.optimizer = CADRE_OPTIMIZER_SGD, .wire = CADRE_F32, .average = 0.5},
+    {.optimizer = CADRE_OPTIMIZER_ADAM, .wire = CADRE_BF16, .average = 0.5, .clip = 0.75},
 };
 
 Test(row_gradient, updates_as_a_whole_gradient_with_zeros_elsewhere)
@@ -200,6 +240,34 @@ end_step(fixture_t *self, uint64_t step, const cadre_step_update_t *updates, siz
     message.end_step = (cadre_end_step_message_t){
         .step = step, .updates = cadre_step_update_list(updates, count), .generation = GENERATION};
     return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+/* A row that is not named stays as it is, slots included; one that is named moves as ever. */
+Test(row_gradient, lets_the_rows_of_a_lazy_partition_rest)
+{
+    const kind_t eager = {.optimizer = CADRE_OPTIMIZER_ADAM, .wire = CADRE_F32};
+    const kind_t lazy = {.optimizer = CADRE_OPTIMIZER_ADAM, .wire = CADRE_F32, .is_lazy = true};
+    const rows_t first = {.ids = {FIRST + 1}, .numbers = {1, 2, 3}, .count = 1};
+    const rows_t second = {.ids = {FIRST + 7}, .numbers = {1, 2, 3}, .count = 1};
+    fixture_t moving = open_with(&eager);
+    fixture_t resting = open_with(&lazy);
+    float values[2][3];
+    for (int step = 0; step < 3; step++) {
+        const rows_t *rows = step == 0 ? &first : &second;
+        cr_assert_eq(push_rows(&moving, &eager, 1 + (uint64_t)step, 0, rows), 0);
+        cr_assert_eq(push_rows(&resting, &lazy, 1 + (uint64_t)step, 0, rows), 0);
+        cadre_partition_copy(cadre_shard_partition(moving.shard, 1, 1), -1, WIDTH, 1,
+                             &values[0][step]);
+        cadre_partition_copy(cadre_shard_partition(resting.shard, 1, 1), -1, WIDTH, 1,
+                             &values[1][step]);
+    }
+    cr_expect_eq(values[0][0], values[1][0]);
+    cr_expect_lt(values[0][1], values[0][0], "Adam's momentum goes on");
+    cr_expect_lt(values[0][2], values[0][1]);
+    cr_expect_eq(values[1][1], values[1][0], "lazy");
+    cr_expect_eq(values[1][2], values[1][0]);
+    close_shard(&moving);
+    close_shard(&resting);
 }
 
 /* Three updates of each step, of which `whole` bit k says that the left shard gets number k
@@ -237,18 +305,20 @@ Test(row_gradient, of_a_synchronous_step_is_summed_as_whole_ones_are)
     }
 }
 
-Test(row_gradient, from_below_a_cut_goes_into_its_image)
+/* The image of a cut has the straggler, and not what came before it. */
+static void
+expect_in_image(const kind_t *kind)
 {
-    fixture_t self = open_with(&kinds[2]);
-    fixture_t other = open_with(&kinds[2]);
+    fixture_t self = open_with(kind);
+    fixture_t other = open_with(kind);
     cadre_random_t random;
     cadre_random_init(&random, 5, 1);
     const rows_t first = random_rows(&random);
     const rows_t second = random_rows(&random);
     cr_assert_eq(open_cut(&self, 4, 5, GENERATION), 0);
-    cr_assert_eq(push_rows(&self, &kinds[2], 5, 0, &second), 0);
-    cr_assert_eq(push_rows(&self, &kinds[2], 1, 0, &first), 0, "a straggler");
-    cr_assert_eq(push_rows(&other, &kinds[2], 1, 0, &first), 0);
+    cr_assert_eq(push_rows(&self, kind, 5, 0, &second), 0);
+    cr_assert_eq(push_rows(&self, kind, 1, 0, &first), 0, "a straggler");
+    cr_assert_eq(push_rows(&other, kind, 1, 0, &first), 0);
     cr_assert_eq(close_cut(&self, 4, 5, "/draft", GENERATION), 0);
     cadre_shard_snapshot_t *taken = cadre_shard_effects_take_snapshot(&self.effects);
     cr_assert_eq(taken->part_count, 1);
@@ -259,6 +329,13 @@ Test(row_gradient, from_below_a_cut_goes_into_its_image)
     cadre_shard_snapshot_destroy(&taken);
     close_shard(&self);
     close_shard(&other);
+}
+
+Test(row_gradient, from_below_a_cut_goes_into_its_image)
+{
+    for (size_t i = 0; i < CADRE_COUNT_OF(kinds); i++) {
+        expect_in_image(&kinds[i]);
+    }
 }
 
 /* --- refusals --- */
@@ -407,16 +484,16 @@ Test(row_gradient, refuses_a_partition_that_comes_whole_and_by_rows)
     close_shard(&self);
 }
 
-Test(row_gradient, is_of_no_partition_that_keeps_an_average)
+Test(row_gradient, is_of_no_partition_that_compensates_delays)
 {
     const rows_t rows = {.ids = {1}, .numbers = {1, 2}, .count = 1};
-    static const double momentum[] = {0.9};
+    static const double lambda[] = {0.5};
     uint64_t shape[2];
     fixture_t self = open_shard(NULL);
     cr_assert_eq(restore(&self, "", 1, GENERATION), 0);
-    cadre_create_message_t averaged = create_message(1, 2, WIDTH, shape);
-    averaged.average_momentum = (cadre_f64s_t){momentum, 1};
-    cr_assert_eq(create(&self, &averaged), 0);
+    cadre_create_message_t compensated = create_message(1, 2, WIDTH, shape);
+    compensated.delay_compensation = (cadre_f64s_t){lambda, 1};
+    cr_assert_eq(create(&self, &compensated), 0);
     uint64_t record[4];
     cadre_message_t message = rows_message(&kinds[0], 10, 0, &rows, record);
     record[1] = 0;

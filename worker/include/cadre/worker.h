@@ -106,8 +106,8 @@ CADRE_API int cadre_invocation_pull_rows(cadre_invocation_t *self, const char *v
 
 /* Adds gradients of rows to the update of this step (copied): number i of `gradients`, f32
  * [count, ...], is of row ids[i]; those of one row are added up in this order. All other rows have
- * gradients of zero: where the optimizer changes nothing then, or the variable is lazy, only these
- * rows travel, else all.
+ * gradients of zero, or rest, where the variable is lazy. Only these rows travel, unless the
+ * variable compensates delays.
  *
  * Fails as cadre_invocation_pull_rows and cadre_invocation_push. */
 CADRE_API int cadre_invocation_push_rows(cadre_invocation_t *self, const char *variable,
