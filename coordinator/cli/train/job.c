@@ -744,15 +744,19 @@ check_table(const cadre_job_t *self, const cadre_layer_t *layer, const char *nam
         why = "optimizer.use_ema: a table keeps no averages";
     } else if (self->delay_compensation > 0) {
         why = "training.delay_compensation: a table does not keep what was pulled";
-    } else if (cadre_job_is_local(self)) {
-        why = "training.local_steps: steps of a closure move whole variables";
+    } else if (cadre_job_is_local(self) && layer->table.has_optimizer) {
+        why = "an optimizer of its own and local steps: closures run one for all variables";
+    } else if (cadre_job_is_local(self) && cadre_job_inner(self).kind == CADRE_OPTIMIZER_ADAMW) {
+        why = "local steps of adamw, whose weight decay moves all rows: take adam";
     }
     if (why) {
         return cadre_fail(CADRE_ECONFIG, "%s: %s.table does not go with %s", self->file, name, why);
     }
     /* Of a linear model a row has a number for each class, which only the data say. */
     const int64_t units = cadre_max_i64(1, layer->units);
-    return cadre_layer_table_check(&layer->table, units, &self->optimizer_spec) < 0
+    const cadre_optimizer_spec_t optimizer =
+        cadre_job_is_local(self) ? cadre_job_outer(self) : self->optimizer_spec;
+    return cadre_layer_table_check(&layer->table, units, &optimizer) < 0
                ? cadre_fail_within(CADRE_ECONFIG, "%s: %s.table", self->file, name)
                : 0;
 }

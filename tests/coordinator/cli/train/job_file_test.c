@@ -597,7 +597,15 @@ Test(job_file, refuses_with_a_table_what_needs_all_rows)
     } jobs[] = {
         {"true", "\"optimizer\": {\"use_ema\": true}", "optimizer.use_ema"},
         {"true", "\"training\": {\"delay_compensation\": 1}", "training.delay_compensation"},
-        {"true", "\"training\": {\"local_steps\": 2}", "training.local_steps"},
+        {"true", "\"training\": {\"local_steps\": 2}", NULL},
+        {"true",
+         "\"optimizer\": {\"type\": \"adamw\"}, \"training\": {\"local_steps\": 2, \"inner\": "
+         "{\"type\": \"adam\"}}",
+         "optimizer adamw is not for tables"},
+        {"true", "\"training\": {\"local_steps\": 2, \"inner\": {\"type\": \"adamw\"}}",
+         "local steps of adamw"},
+        {"{\"optimizer\": \"adagrad\"}", "\"training\": {\"local_steps\": 2}",
+         "an optimizer of its own and local steps"},
         {"true", "\"optimizer\": {\"type\": \"rmsprop\"}", "optimizer rmsprop is not for tables"},
         {"{\"row_wise\": true}", "\"seed\": 1", "row_wise is for adagrad, not for sgd"},
         {"{\"when_full\": \"lru\"}", "\"seed\": 1", "when_full needs rows_max"},
