@@ -10,6 +10,7 @@ looks for stands there exactly once.
     without("x == 1")    a condition loses this term, with the && or || that ties it
     swap("a + b", "a")   tokens in place of others
 """
+import functools
 import glob
 import os
 import re
@@ -109,6 +110,17 @@ def swap(old, new):
     return edit
 
 
+@functools.cache  # hundreds of faults look at the same files
+def functions_of(text):
+    """[(name, where it begins, where it ends)] of the functions that the text defines"""
+    return [(match.group(1), match.start(), match.end()) for match in DEFINITION.finditer(text)]
+
+
+@functools.cache
+def names_in(text):
+    return {word for word in words_of(text) if word[0].isalpha()}
+
+
 def sources(tree, where):
     """{path: text} of the file, or of the files of the room"""
     texts = {}
@@ -128,8 +140,8 @@ def place(texts, where):
         (path, text), = texts.items()
         return path, 0, len(text)
     room, function = where.split(" ")
-    found = [(path, match.start(), match.end()) for path, text in texts.items()
-             for match in DEFINITION.finditer(text) if match.group(1) == function]
+    found = [(path, begin, end) for path, text in texts.items()
+             for name, begin, end in functions_of(text) if name == function]
     if len(found) != 1:
         raise Unfit(f"{room} has {len(found)} functions {function}")
     return found[0]
@@ -158,7 +170,6 @@ def plant(tree, mutant):
 def brings_words(original, changed):
     """Whether a function of the text names something that it did not name before."""
     def names(text):
-        return {match.group(1): {word for word in words_of(match.group()) if word[0].isalpha()}
-                for match in DEFINITION.finditer(text)}
+        return {name: names_in(text[begin:end]) for name, begin, end in functions_of(text)}
     before = names(original)
     return any(words - before.get(function, set()) for function, words in names(changed).items())
