@@ -445,27 +445,30 @@ killed_run(const example_t *example, const char *const *roles, size_t count, int
 }
 
 static void
+expect_same(const json_t *killed, const json_t *quiet)
+{
+    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
+    /* synchronous: the same numbers, to the last digit of the result */
+    cr_expect_eq(json_number_at(killed, "loss"), json_number_at(quiet, "loss"));
+}
+
+static const char *const worker[] = {"worker"};
+
+static void
 expect_survives(size_t number)
 {
-    const example_t *example = &apart[number];
-    json_t *quiet = quiet_run(example);
-    json_t *killed = killed_run(example, (const char *const[]){"worker"}, 1, 0);
-    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
-    if (number > 0) { /* synchronous: the same numbers, to the last digit of the result */
-        cr_expect_eq(json_number_at(killed, "loss"), json_number_at(quiet, "loss"));
-    }
+    json_t *quiet = quiet_run(&apart[number]);
+    json_t *killed = killed_run(&apart[number], worker, 1, 0);
+    expect_same(killed, quiet);
     json_decref(quiet);
     json_decref(killed);
 }
 
 Test(strategies, S2_parameter_server_goes_on_when_a_worker_is_killed)
 {
-    expect_survives(0);
-}
-
-Test(strategies, S2_multi_worker_gives_the_same_when_a_worker_is_killed)
-{
-    expect_survives(1);
+    json_t *killed = killed_run(&apart[0], worker, 1, 0);
+    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
+    json_decref(killed);
 }
 
 Test(strategies, S2_mirrored_gives_the_same_when_a_worker_is_killed)
@@ -483,15 +486,16 @@ Test(strategies, S2_local_gives_the_same_when_its_worker_is_killed)
     expect_survives(4);
 }
 
-Test(strategies, S3_multi_worker_gives_the_same_when_a_whole_host_is_killed)
+Test(strategies, S3_multi_worker_gives_the_same_when_a_worker_or_a_whole_host_is_killed)
 {
     static const char *const host[] = {"worker", "ps"};
-    const example_t *example = &apart[1];
-    json_t *quiet = quiet_run(example);
-    json_t *killed = killed_run(example, host, 2, 1);
-    cr_expect_eq(json_number_at(killed, "failures.worker"), 1);
+    json_t *quiet = quiet_run(&apart[1]);
+    json_t *killed = killed_run(&apart[1], worker, 1, 0);
+    expect_same(killed, quiet);
+    json_decref(killed);
+    killed = killed_run(&apart[1], host, 2, 1);
+    expect_same(killed, quiet);
     cr_expect_eq(json_number_at(killed, "failures.ps"), 1);
-    cr_expect_eq(json_number_at(killed, "loss"), json_number_at(quiet, "loss"));
     json_decref(quiet);
     json_decref(killed);
 }
