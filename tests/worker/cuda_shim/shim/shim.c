@@ -49,7 +49,8 @@ typedef struct {
 
 typedef struct {
     cadre_shim_order_t order;
-    cadre_random_t random;
+    cadre_random_t random; /* of blocks */
+    uint64_t drawn;        /* splitmix64's state: of threads */
     cadre_shim_body_t *body;
     const void *body_context;
     int thread_count;
@@ -71,6 +72,8 @@ typedef struct {
     char taken[FAULT_SIZE];
     uint64_t launches;
     uint64_t waits;
+    const char *left_out; /* of the environment: a barrier; NULL before it was read */
+    int left_out_line;
 } shim_t;
 
 /* One for the process: kernels reach their thread's index without an argument. */
@@ -85,6 +88,7 @@ cadre_shim_set_order(cadre_shim_order_t order, uint64_t seed)
 {
     shim.order = order;
     cadre_random_init(&shim.random, seed, 0);
+    shim.drawn = seed;
 }
 
 const char *
@@ -160,6 +164,18 @@ last_runnable(void)
     return -1;
 }
 
+/* Draws a number in [0, bound): splitmix64 and a multiplication, since each wait draws one. A bias
+ * of less than 2^-20 is no matter here. */
+static int
+draw_below(int bound)
+{
+    shim.drawn += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = shim.drawn;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (int)((z >> 32) * (uint64_t)bound >> 32);
+}
+
 /* Takes a thread that can run, or gives -1. */
 static int
 take_runnable(void)
@@ -173,7 +189,7 @@ take_runnable(void)
         thread = last_runnable();
         break;
     case CADRE_SHIM_RANDOM:
-        thread = next_from((int)cadre_random_below(&shim.random, (uint64_t)shim.thread_count));
+        thread = next_from(draw_below(shim.thread_count));
         thread = thread < 0 ? next_from(0) : thread;
         break;
     }
@@ -301,14 +317,19 @@ begin_wait(const char *file, int line, thread_state_t state)
 static bool
 is_left_out(const char *file, int line)
 {
-    const char *wanted = getenv("CADRE_SHIM_NO_BARRIER");
-    if (!wanted) {
+    if (!shim.left_out) {
+        const char *wanted = getenv("CADRE_SHIM_NO_BARRIER");
+        shim.left_out = wanted ? wanted : "";
+        const char *colon = strrchr(shim.left_out, ':');
+        shim.left_out_line = colon ? (int)strtol(colon + 1, NULL, 10) : 0;
+    }
+    if (line != shim.left_out_line) {
         return false;
     }
     const char *slash = strrchr(file, '/');
     char place[PLACE_SIZE];
     snprintf(place, sizeof(place), "%s:%d", slash ? slash + 1 : file, line);
-    return strcmp(place, wanted) == 0;
+    return strcmp(place, shim.left_out) == 0;
 }
 
 void
