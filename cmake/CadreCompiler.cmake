@@ -60,7 +60,8 @@ endif()
 
 # Tests are built by the hundreds, and how fast they run is no matter: what they test is built as it ships.
 # Without the optimizer they take two thirds of the time, in a sanitizer build half of it; what they do to
-# memory is still checked. The linker is the quickest of those that come with the compiler.
+# memory is still checked. The linker is the quickest of those that come with the compiler, and takes half as
+# long where it need not copy what debuggers read: a release build's tests have symbols, a debug build's lines too.
 include(CheckLinkerFlag)
 set(CADRE_TEST_OPTIONS -O0 -g1 -U_FORTIFY_SOURCE)
 if(CADRE_SANITIZE MATCHES "undefined")
@@ -72,6 +73,9 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
     if(CADRE_HAVE_GOLD)
         set(CADRE_TEST_LINK_OPTIONS -fuse-ld=gold)
     endif()
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CADRE_SANITIZE)
+    list(APPEND CADRE_TEST_LINK_OPTIONS -Wl,--strip-debug)
 endif()
 
 include(CheckPIESupported)
