@@ -3,7 +3,8 @@
  *
  *   fuzz_NAME FOLDER [COUNT [SEED]]
  *       every file of FOLDER as it is, cut short at each length, with each byte changed; and the
- *       empty input; then COUNT (20000) mixtures of the files drawn from SEED (1)
+ *       empty input; then COUNT (5000, in the full form 20000) mixtures of the files drawn from
+ *       SEED (1)
  *
  * Every build and compiler can do this, so what a fuzzer once found stays found. Exit status 0 when
  * nothing crashed and the folder held at least one file.
@@ -15,12 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/full.h"
+
 enum {
     INPUT_SIZE_MAX = 1 << 20,
     CUTS_MAX = 256,
     CHANGES_MAX = 2048,
     FILES_MAX = 1024,
-    MIXTURES_DEFAULT = 20000,
+    MIXTURES_SHORT = 5000,
+    MIXTURES_FULL = 20000,
     MIXTURE_SIZE_MAX = 1 << 14, /* larger files are mixed from their beginnings */
     EDITS_MAX = 6,
 };
@@ -187,7 +191,8 @@ main(int argc, char **argv)
         fprintf(stderr, "usage: %s CORPUS_FOLDER [COUNT [SEED]]\n", argv[0]);
         return 2;
     }
-    uint64_t mixtures = argc > 2 ? strtoull(argv[2], NULL, 10) : MIXTURES_DEFAULT;
+    uint64_t mixtures = test_is_full() ? MIXTURES_FULL : MIXTURES_SHORT;
+    mixtures = argc > 2 ? strtoull(argv[2], NULL, 10) : mixtures;
     uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
     run_copy(NULL, 0);
     int failed = 0;
