@@ -219,6 +219,8 @@ CLASSES = [
      "ps/core/table cadre_row_index_remove", swap("(i + capacity - home) % capacity", "i - home")),
     ("index-list-long", "keys with the same bits make the list of segments long",
      "ps/core/table is_to_split", swap("SPARE_SEGMENTS * self->segment_count", "UINT32_MAX")),
+    ("index-splits-together", "segments of an index are split all at the same number of keys",
+     "ps/core/table split_keys", swap("draw * SPLIT_KEYS_MIN", "draw * 0 * SPLIT_KEYS_MIN")),
     ("row-seed", "all rows of a table begin with the same values",
      "ps/core/table first_values", swap("key ^ self->seed_mix", "self->seed_mix")),
     ("row-untouched", "a row may be evicted by the update that changes it",

@@ -17,7 +17,8 @@ enum {
     SEARCHES = 64,       /* of which so many at most are under way: more than 2 SEARCH_AHEAD */
     AHEAD = 24,          /* places whose keys are asked for before they are needed */
     GROWTH_PER_KEY = 16, /* bytes of places for one more key, about, with what is spare */
-    RESERVED_KEYS = CADRE_ROW_SEGMENT_KEYS * 3 / 4, /* of a segment, at most, when it is made */
+    SPLIT_KEYS_MIN = CADRE_ROW_SEGMENT_KEYS / 2, /* of a segment that is split */
+    RESERVED_KEYS = SPLIT_KEYS_MIN * 3 / 4,      /* of a segment, at most, when it is made */
     RESERVED_MAX =
         1 << 24,        /* keys for which room is made ahead: whoever says how many come may err */
     SPARE_SEGMENTS = 8, /* entries of the list for each segment, at most, but for short lists */
@@ -377,12 +378,25 @@ split(cadre_row_index_t *self, uint64_t bits, segment_t *segment)
     segment_free(self, segment);
 }
 
-/* Returns whether a full segment is to be split: it has the keys, and the list would not become
- * long for the number of segments, as it would for keys that were made to have the same bits. */
-static bool
-is_to_split(const cadre_row_index_t *self, const segment_t *segment)
+/* Returns how many keys the segment of a hash has when it is split: evenly spread numbers, by the
+ * bits that its keys have in common. Keys are spread evenly over segments, so with one number for
+ * all these would become full together, and an update had to split many of them. */
+static uint32_t
+split_keys(const segment_t *segment, uint64_t hash)
 {
-    if (segment->count < CADRE_ROW_SEGMENT_KEYS || segment->depth >= DEPTH_MAX) {
+    const uint64_t bits = hash & (((uint64_t)1 << segment->depth) - 1);
+    const uint64_t draw = cadre_table_mix(bits | (uint64_t)1 << segment->depth) >> 32;
+    return SPLIT_KEYS_MIN + (uint32_t)(draw * SPLIT_KEYS_MIN >> 32);
+}
+
+/* Returns whether the segment of a hash is to be split: it has the keys, and the list would not
+ * become long for the number of segments, as it would for keys that were made to have the same
+ * bits. */
+static bool
+is_to_split(const cadre_row_index_t *self, const segment_t *segment, uint64_t hash)
+{
+    if (segment->count < SPLIT_KEYS_MIN || segment->depth >= DEPTH_MAX ||
+        segment->count < split_keys(segment, hash)) {
         return false;
     }
     return segment->depth < self->depth ||
@@ -394,7 +408,7 @@ cadre_row_index_add(cadre_row_index_t *self, uint32_t row)
 {
     const uint64_t hash = hash_of(self, row);
     segment_t *segment = segment_of(self, hash);
-    if (is_to_split(self, segment)) {
+    if (is_to_split(self, segment, hash)) {
         split(self, hash, segment);
         segment = segment_of(self, hash);
     }
@@ -429,6 +443,12 @@ cadre_row_index_remove(cadre_row_index_t *self, uint32_t row)
     }
     segment->tags[hole] = 0;
     segment->count--;
+}
+
+size_t
+cadre_row_index_segments(const cadre_row_index_t *self)
+{
+    return self->segment_count;
 }
 
 uint64_t

@@ -8,9 +8,10 @@
  * (row_pages.h), so that they take no memory twice; these are asked where the eight bits agree.
  *
  * A segment that becomes full is written again a quarter larger; one with
- * CADRE_ROW_SEGMENT_KEYS is split in two. So adding a key never takes longer than writing one
- * segment, however many keys there are, and four fifths to two thirds of all places are in use at
- * any time. What remains is the list of segments, which is doubled by copying 8 bytes for each:
+ * CADRE_ROW_SEGMENT_KEYS / 2 to CADRE_ROW_SEGMENT_KEYS keys, a number of its own, is split in two.
+ * So adding a key never takes longer than writing one segment, however many keys there are, few of
+ * some hundred keys split one, and four fifths to two thirds of all places are in use at any time.
+ * What remains is the list of segments, which is doubled by copying 8 bytes for each:
  * for 100 million keys a megabyte. A fork copies that list, and shares the segments until one of
  * the two changes them.
  *
@@ -25,7 +26,7 @@
 
 #include "ps/core/table/row_pages.h"
 
-enum { CADRE_ROW_SEGMENT_KEYS = 2048 }; /* of a segment, before it is split */
+enum { CADRE_ROW_SEGMENT_KEYS = 2048 }; /* of a segment, at most, before it is split */
 
 typedef struct cadre_row_index cadre_row_index_t;
 
@@ -58,6 +59,9 @@ void cadre_row_index_add(cadre_row_index_t *self, uint32_t row);
 
 /* Removes a row that was added, while the pages still have its key. */
 void cadre_row_index_remove(cadre_row_index_t *self, uint32_t row);
+
+/* Returns how many segments there are. */
+size_t cadre_row_index_segments(const cadre_row_index_t *self);
 
 /* Returns the bytes of all segments and of their list; and about how many more they would be with
  * `count` more keys. */

@@ -164,3 +164,19 @@ Test(row_index, takes_as_many_bytes_with_room_that_was_made_ahead)
         tear_down(&f);
     }
 }
+
+/* With one number of keys at which all are split it is five at 33,280 already, and more later. */
+Test(row_index, splits_few_segments_for_some_hundred_keys)
+{
+    enum { KEYS = 1 << 21, RUN = 256, SPLITS_MAX = 4 };
+    fixture_t f = set_up();
+    for (uint64_t first = 0; first < KEYS; first += RUN) {
+        const size_t before = cadre_row_index_segments(f.index);
+        for (uint64_t i = 0; i < RUN; i++) {
+            add(&f, first + i);
+        }
+        cr_assert_leq(cadre_row_index_segments(f.index), before + SPLITS_MAX, "at %llu keys",
+                      (unsigned long long)first);
+    }
+    tear_down(&f);
+}
