@@ -157,6 +157,7 @@ start_shard(cadre_control_loop_t *self, cadre_socket_t *data, cadre_monitor_t *m
     const cadre_shard_actor_options_t options = {.incarnation = self->options.incarnation,
                                                  .size_bytes_max = self->options.size_bytes_max,
                                                  .lanes = self->options.lanes,
+                                                 .table_lanes = self->options.table_lanes,
                                                  .folders = self->options.folders,
                                                  .shortcut = self->options.shortcut};
     return cadre_shard_actor_open(self->context, &options, data, monitor, &self->shard);

@@ -24,7 +24,8 @@ typedef struct {
     uint32_t index;           /* index of this ps; CADRE_INDEX_ANY: the coordinator chooses */
     uint64_t incarnation;
     uint64_t size_bytes_max;   /* most bytes of the shard's values and slots */
-    unsigned lanes;            /* threads that apply updates, the shard's own among them */
+    unsigned lanes;            /* threads that apply updates, the shard's own among them, */
+    unsigned table_lanes;      /* and for rows of tables; not more than `lanes`: as many as these */
     cadre_security_t security; /* how connections beyond this machine are protected */
     bool wait;                 /* whether to wait for another session when one has ended */
     uint64_t away_ms; /* leave when a coordinator that was there is away for so long; 0: never */

@@ -88,7 +88,7 @@ static const struct argp_option OPTIONS[] = {
      0},
     {"lanes", KEY_LANES, "N", 0,
      "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
-     "most)",
+     "most; for tables two where there are two CPUs)",
      0},
     {"checkpoint-dir", KEY_CHECKPOINT_DIR, "DIR", 0,
      "Where the coordinator may have checkpoints written and read, with all below it; may be given "
@@ -260,6 +260,15 @@ default_lanes(void)
     return (unsigned)(lanes < LANES_DEFAULT_MAX ? lanes : LANES_DEFAULT_MAX);
 }
 
+/* Returns the same, but two where there are two CPUs: random rows cost waiting more than anything
+ * else, and two threads wait at the same time. */
+static unsigned
+default_table_lanes(void)
+{
+    const unsigned lanes = default_lanes();
+    return lanes == 1 && cadre_cpu_count() > 1 ? 2 : lanes;
+}
+
 /* Chooses the folders for checkpoints if no flag names any: all of them for a coordinator on an ipc
  * socket, which is the same user or root; none on tcp, where it may be anybody. */
 static void
@@ -313,6 +322,7 @@ read_configuration(flags_t *flags, cadre_control_options_t *options)
         options->index = config.index;
         options->wait = flags->wait;
         options->lanes = flags->lanes ? (unsigned)flags->lanes : default_lanes();
+        options->table_lanes = flags->lanes ? options->lanes : default_table_lanes();
         options->away_ms = flags->wait ? 0 : 1000 * (uint64_t)flags->away_s;
     }
 

@@ -37,6 +37,7 @@ typedef struct {
     cadre_shard_t *shard;
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
+    cadre_lane_pool_t *table_lanes; /* NULL: those lanes are for tables too */
     cadre_shard_effects_t effects;
     cadre_frames_t frames;
     /* Where a worker in this process calls the shard; NULL: everything comes by sockets. */
@@ -599,6 +600,7 @@ run(void *pipe, void *argument)
     cadre_shard_destroy(&self->shard);
     cadre_admission_destroy(&self->admission);
     cadre_lane_pool_destroy(&self->lanes);
+    cadre_lane_pool_destroy(&self->table_lanes);
     cadre_shard_effects_fini(&self->effects);
     cadre_frames_fini(&self->frames);
     cadre_monitor_close(&self->monitor);
@@ -628,11 +630,16 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
     if (status == 0) {
         status = cadre_lane_pool_open(options->lanes, &self->lanes);
     }
+    if (status == 0 && options->table_lanes > options->lanes) {
+        status = cadre_lane_pool_open(options->table_lanes, &self->table_lanes);
+    }
     if (status == 0) {
         status = cadre_load_actor_open(context, options->folders, &self->load_steps, &self->load);
     }
     if (status == 0) {
         shard.lanes = cadre_lane_pool_lanes(self->lanes);
+        shard.table_lanes =
+            self->table_lanes ? cadre_lane_pool_lanes(self->table_lanes) : shard.lanes;
         shard.on_step = on_step;
         shard.step_context = self;
         self->data = data;
@@ -650,6 +657,7 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         cadre_actor_stop(&self->load, CADRE_ACTOR_STOP_MS);
         cadre_admission_destroy(&self->admission);
         cadre_lane_pool_destroy(&self->lanes);
+        cadre_lane_pool_destroy(&self->table_lanes);
         cadre_pipe_close(&self->wake);
         cadre_pipe_close(&self->woken);
         free(self);

@@ -62,6 +62,7 @@ typedef struct {
     uint64_t incarnation; /* of the ps */
     uint64_t size_bytes_max;
     unsigned lanes;                 /* ps/lane_pool.h */
+    unsigned table_lanes;           /* for what is pushed to and pulled of tables; 0: `lanes` */
     const cadre_folders_t *folders; /* folders that checkpoints may be in; borrowed */
     cadre_shortcut_t *shortcut; /* from a worker in this process, borrowed; NULL: there is none */
 } cadre_shard_actor_options_t;

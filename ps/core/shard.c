@@ -51,7 +51,8 @@ cadre_shard_new(const cadre_shard_options_t *options)
                                                .step_context = options->step_context};
     self->options = *options;
     self->parts = cadre_shard_parts_new(&parts);
-    self->updates = cadre_shard_updates_new(&options->lanes, options->step_bytes);
+    self->updates =
+        cadre_shard_updates_new(&options->lanes, &options->table_lanes, options->step_bytes);
     self->cut = cadre_shard_cut_new();
     self->loads = cadre_shard_loads_new();
     self->intake = cadre_intake_new(options->intake_bytes ? options->intake_bytes : UINT64_MAX,

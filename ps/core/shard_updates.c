@@ -16,6 +16,7 @@
 
 struct cadre_shard_updates {
     cadre_lanes_t lanes;
+    cadre_lanes_t table_lanes;
     cadre_applied_window_t *window;
     uint64_t assigned;     /* sequence of the last ASSIGN */
     uint64_t refused;      /* sequence of the last ASSIGN that was refused: of those up to it PROBED
@@ -25,10 +26,12 @@ struct cadre_shard_updates {
 };
 
 cadre_shard_updates_t *
-cadre_shard_updates_new(const cadre_lanes_t *lanes, uint64_t step_bytes_max)
+cadre_shard_updates_new(const cadre_lanes_t *lanes, const cadre_lanes_t *table_lanes,
+                        uint64_t step_bytes_max)
 {
     cadre_shard_updates_t *self = cadre_calloc(1, sizeof(*self));
     self->lanes = *lanes;
+    self->table_lanes = *table_lanes;
     self->window = cadre_applied_window_new(0);
     self->steps = cadre_shard_steps_new(step_bytes_max);
     return self;
@@ -147,7 +150,7 @@ check_part(const cadre_shard_updates_t *self, const cadre_named_part_t *named,
     }
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (named->part->table) {
-        return cadre_shard_tables_check(named->part, &rows, &self->lanes);
+        return cadre_shard_tables_check(named->part, &rows, &self->table_lanes);
     }
     if (named->rows > 0) {
         return cadre_row_update_check(partition, &rows);
@@ -253,7 +256,7 @@ apply_rows(cadre_shard_updates_t *self, const cadre_named_part_t *named,
 {
     const cadre_row_gradient_t rows = rows_of(named, chunks);
     if (to->table) {
-        cadre_shard_tables_apply(to->table, &named->part->spec, &rows, &self->lanes);
+        cadre_shard_tables_apply(to->table, &named->part->spec, &rows, &self->table_lanes);
     } else if (to->partition && cadre_optimizer_spec_rests(&named->part->spec.optimizer)) {
         cadre_row_update_apply(to->partition, &rows);
     } else if (to->partition) {
@@ -468,7 +471,7 @@ apply_row_shares(const cadre_shard_updates_t *self, cadre_shard_parts_t *parts,
     }
     const cadre_shard_part_t *part = shares[0].part;
     if (part->table) {
-        cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count, &self->lanes);
+        cadre_shard_tables_apply_sum(part->table, &part->spec, terms, count, &self->table_lanes);
         cadre_shard_parts_note(parts, part);
     } else {
         cadre_row_update_apply_sum(part->partition, terms, count);

@@ -20,7 +20,9 @@ typedef struct cadre_shard_updates cadre_shard_updates_t;
 
 /* Returns an object that has applied nothing. `step_bytes_max`: the most bytes that updates of
  * synchronous steps take, 0 for no limit (shard_steps.h). */
-cadre_shard_updates_t *cadre_shard_updates_new(const cadre_lanes_t *lanes, uint64_t step_bytes_max);
+cadre_shard_updates_t *cadre_shard_updates_new(const cadre_lanes_t *lanes,
+                                               const cadre_lanes_t *table_lanes,
+                                               uint64_t step_bytes_max);
 void cadre_shard_updates_destroy(cadre_shard_updates_t **self_p);
 
 /* Forgets what was applied: every update below `base` is settled, no assignment was seen. */

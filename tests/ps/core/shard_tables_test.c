@@ -225,7 +225,7 @@ Test(shard_tables, hands_large_updates_to_lanes)
     size_t runs = 0;
     fixture_t self = {.request = 100};
     const cadre_shard_options_t options = {
-        .incarnation = PS, .size_bytes_max = 64 << 20, .lanes = {&runs, run_counted}};
+        .incarnation = PS, .size_bytes_max = 64 << 20, .table_lanes = {&runs, run_counted}};
     table_create_t table;
     self.shard = cadre_shard_new(&options);
     cadre_shard_begin_session(self.shard, 0, EPOCH, COORDINATOR, &self.effects);
