@@ -15,6 +15,7 @@
 #include "common/net/authenticator.h"
 #include "common/net/endpoint.h"
 #include "common/net/monitor.h"
+#include "common/net/shortcut.h"
 #include "common/net/socket.h"
 #include "coordinator/completion.h"
 #include "coordinator/core/coordinator_core.h"
@@ -58,6 +59,7 @@ struct cadre_coordinator {
     cadre_log_callback_t log;
     void *log_context;
     cadre_local_tasks_t *local; /* ps and worker in this process; NULL: none */
+    cadre_shortcut_t *shortcut; /* to that ps; NULL: none; fixed before the actor runs */
     cadre_http_server_t *http;  /* HTTP server that the actor publishes to; NULL: none */
     /* Why no more workers fit, for the error: how many file descriptors there are. */
     char *descriptors_why;

@@ -18,6 +18,7 @@
 #include "common/net/refusals.h"
 #include "common/system/clock.h"
 #include "common/system/descriptors.h"
+#include "common/system/float_mode.h"
 #include "common/system/poll.h"
 #include "common/wire/codec.h"
 #include "coordinator/coordinator.h"
@@ -252,6 +253,56 @@ note_gone(void *context, const cadre_task_t *task, int status)
     self->gone[self->gone_count++] = (gone_t){*task, status};
 }
 
+/* Takes the answers of the ps in this process, `from`, as if they had come on the control
+ * socket. */
+static void
+take_answers(actor_t *self, const cadre_task_t *from, cadre_outbox_t *answers)
+{
+    cadre_outbox_entry_t answer;
+    while (cadre_outbox_pop(answers, &answer)) {
+        received_t *slot = &self->received[self->received_count];
+        /* without room it is dropped: the question is asked again */
+        if (self->received_count < TURN_MESSAGES_MAX &&
+            cadre_message_decode(cadre_chunk_data(answer.header),
+                                 cadre_chunk_size_bytes(answer.header), answer.chunks,
+                                 answer.chunk_count, &slot->message) == 0) {
+            slot->from = *from;
+            self->received_count++;
+        }
+        cadre_outbox_entry_fini(&answer);
+    }
+    cadre_outbox_fini(answers);
+}
+
+/* Has the ps in this process end a step by a call, on this thread, which computes as the shard's
+ * meanwhile: through sockets the message and its answer would wake four threads, one after the
+ * other, while all workers wait. Returns false when the ps is not reached this way. */
+static bool
+end_step_by_call(actor_t *self, const cadre_outbox_entry_t *entry)
+{
+    cadre_shortcut_t *shortcut = self->coordinator->shortcut;
+    if (!shortcut || entry->type != CADRE_MESSAGE_END_STEP) {
+        return false;
+    }
+
+    const cadre_task_t me = {.role = CADRE_ROLE_COORDINATOR,
+                             .incarnation = self->coordinator->core.options.incarnation};
+    cadre_auto(cadre_outbox_fini) cadre_outbox_t questions = {.count = 0};
+    cadre_outbox_t answers = {.count = 0};
+    cadre_outbox_entry_t question;
+    cadre_outbox_repeat(&questions, entry);
+    cadre_outbox_pop(&questions, &question);
+    const uint64_t mode = cadre_float_mode();
+    cadre_flush_subnormals();
+    cadre_shortcut_lock(shortcut);
+    const bool is_carried = cadre_shortcut_carry(shortcut, &me, &question, &answers);
+    cadre_shortcut_unlock(shortcut);
+    cadre_float_mode_set(mode);
+    cadre_outbox_entry_fini(&question);
+    take_answers(self, &entry->destination, &answers);
+    return is_carried;
+}
+
 /* Sends one message over the socket of its plane: a data message to a ps that has gone is
  * dropped. */
 static int
@@ -259,6 +310,9 @@ send_entry(void *context, const cadre_outbox_entry_t *entry)
 {
     actor_t *self = context;
     const cadre_task_t *to = &entry->destination;
+    if (end_step_by_call(self, entry)) {
+        return 0;
+    }
     if (entry->plane == CADRE_PLANE_DATA) {
         cadre_assert(to->index < self->link_count); /* the shard's, see shard_requests.c */
         const data_link_t *link = &self->links[to->index];
@@ -653,6 +707,9 @@ cadre_coordinator_run(void *pipe, void *argument)
         handle_events(self, events, event_count);
         free(events);
         due_ms = send_turn(self, &outbox, due_ms);
+        if (self->received_count > 0) {
+            continue; /* answers to calls: a step is over, and closures are to be handed out */
+        }
         wait_for_work(self, items, due_ms, busy, rests);
         receive_all(self, items);
     }

@@ -312,16 +312,17 @@ receive_data(shard_actor_t *self, const cadre_task_t *from, cadre_message_t *mes
 
 /* --- a worker in this process --- */
 
-/* Moves what the shard answers this worker from its outbox to `answers`; the rest stays. */
+/* Moves what the shard answers this caller on a plane from its outbox to `answers`; the rest
+ * stays. */
 static void
-take_answers(shard_actor_t *self, const cadre_task_t *from, cadre_outbox_t *answers)
+take_answers(shard_actor_t *self, cadre_plane_t plane, const cadre_task_t *from,
+             cadre_outbox_t *answers)
 {
     cadre_outbox_t *outbox = &self->effects.outbox;
     for (size_t left = cadre_outbox_count(outbox); left > 0; left--) {
         cadre_outbox_entry_t entry;
         cadre_outbox_pop(outbox, &entry);
-        bool is_answer =
-            entry.plane == CADRE_PLANE_DATA && cadre_task_equal(&entry.destination, from);
+        bool is_answer = entry.plane == plane && cadre_task_equal(&entry.destination, from);
         cadre_outbox_push(is_answer ? answers : outbox, &entry);
     }
 }
@@ -341,19 +342,22 @@ wake(shard_actor_t *self, bool had_changed)
     }
 }
 
-/* Acts on a message of a worker in this process, on the thread of the worker: gives it what the
- * shard answers, and leaves all else to the shard's thread. */
+/* Acts on a message of a worker or of the coordinator in this process, on the caller's thread:
+ * gives it what the shard answers, and leaves all else to the shard's thread. */
 static void
 serve_caller(void *context, const cadre_task_t *from, cadre_outbox_entry_t *entry,
              cadre_outbox_t *answers)
 {
     shard_actor_t *self = context;
     const bool had_changed = self->changed;
+    const cadre_plane_t plane = entry->plane;
     cadre_message_t message;
     self->is_called = true;
     if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
                              entry->chunks, entry->chunk_count, &message) < 0) {
         cadre_shard_malformed(self->shard);
+    } else if (plane == CADRE_PLANE_CONTROL) {
+        receive(self, plane, from, &message);
     } else {
         receive_data(self, from, &message);
     }
@@ -361,7 +365,7 @@ serve_caller(void *context, const cadre_task_t *from, cadre_outbox_entry_t *entr
     self->changed = true;
     self->is_called = false;
     cadre_outbox_entry_fini(entry);
-    take_answers(self, from, answers);
+    take_answers(self, plane, from, answers);
     wake(self, had_changed);
 }
 

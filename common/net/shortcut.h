@@ -1,13 +1,14 @@
 /*
- * shortcut - how messages of a worker reach a ps in its own process: by a call, on the thread that
- * has something to ask, instead of through sockets and three other threads.
+ * shortcut - how messages of a worker, and of the coordinator, reach a ps in their own process: by
+ * a call, on the thread that has something to ask, instead of through sockets and three other
+ * threads.
  *
  * Worker and ps are the same cores as in processes of their own, and what passes between them are
  * the same encoded messages. A shortcut is the lock of both cores: each thread that uses one of
- * them (the worker's network thread, the shard's thread, a slot) holds it meanwhile, and none holds
- * it while it waits for sockets. Only the network thread and the shard's use their sockets; a slot
- * leaves to them what has to go through one, and wakes them. The connection between worker and ps
- * stays: answers that come later than the call go through it.
+ * them (the worker's network thread, the shard's thread, a slot, the coordinator's thread) holds it
+ * meanwhile, and none holds it while it waits for sockets. Only the network thread and the shard's
+ * use their sockets; who calls leaves to them what has to go through one, and wakes them. The
+ * connections to the ps stay: answers that come later than the call go through them.
  *
  * Owner:   who hosts worker and ps; outlives their threads.
  * Thread:  any.
@@ -21,8 +22,8 @@
 
 typedef struct cadre_shortcut cadre_shortcut_t;
 
-/* Acts on a message of `from` for the ps as if it had come on its data socket, with the lock held;
- * takes the entry. What the ps answers `from` at once goes into `answers`. */
+/* Acts on a message of `from` for the ps as if it had come over the entry's plane, with the lock
+ * held; takes the entry. What the ps answers `from` on that plane at once goes into `answers`. */
 typedef void (*cadre_shortcut_serve_t)(void *context, const cadre_task_t *from,
                                        cadre_outbox_entry_t *entry, cadre_outbox_t *answers);
 

@@ -28,6 +28,7 @@ destroy(cadre_coordinator_t *self)
     }
 
     cadre_gate_unref(&self->gate);
+    cadre_shortcut_destroy(&self->shortcut);
     cadre_lock_file_close(&self->checkpoint_lock);
     cadre_lock_file_close(&self->address_lock);
     cadre_ipc_directory_remove(&self->own_directory);
@@ -89,6 +90,7 @@ open_local(cadre_coordinator_t *self, const cadre_coordinator_options_t *options
     const cadre_local_tasks_options_t tasks = {
         .coordinator = *cadre_socket_endpoint(self->control),
         .outside = options->address ? self->address : NULL,
+        .shortcut = self->shortcut,
         .natives = options->natives,
         .slots = (uint32_t)options->local_slots,
         .threads = options->local_threads,
@@ -124,6 +126,7 @@ cadre_coordinator_open(const cadre_coordinator_options_t *given, cadre_coordinat
         return status;
     }
 
+    self->shortcut = options.local ? cadre_shortcut_new() : NULL;
     status = start_actors(self);
     /* Store and authenticator may run already, and the authenticator writes to the log of the
      * core. */

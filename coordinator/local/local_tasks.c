@@ -11,7 +11,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/net/actor.h"
-#include "common/net/shortcut.h"
 #include "common/system/clock.h"
 #include "common/system/cpu_quota.h"
 #include "common/system/float_mode.h"
@@ -30,7 +29,6 @@ struct cadre_local_tasks {
     char *data_dir;
     char *trace_path;
     cadre_folders_t folders;
-    cadre_shortcut_t *shortcut; /* between worker and ps */
     cadre_control_loop_t *loop; /* used by the ps thread; NULL when that has ended well */
     cadre_actor_t *ps;
     cadre_registry_t *registry;
@@ -78,7 +76,7 @@ start_ps(cadre_local_tasks_t *self, cadre_context_t *context)
                                        .folders = &self->folders,
                                        .signals = -1, /* none: signals are for the program */
                                        .context = context,
-                                       .shortcut = self->shortcut};
+                                       .shortcut = self->options.shortcut};
     int status = find_ps_address(self, &options.address);
     if (status < 0) {
         return status;
@@ -152,7 +150,7 @@ start_worker(cadre_local_tasks_t *self, cadre_context_t *context)
                                                     .trace = self->trace,
                                                     .drain_ms = CADRE_LOCAL_STOP_MS / 2,
                                                     .hosted = true,
-                                                    .shortcut = self->shortcut};
+                                                    .shortcut = self->options.shortcut};
     return cadre_worker_threads_open(context, &options, &self->worker);
 }
 
@@ -218,7 +216,6 @@ cadre_local_tasks_open(cadre_context_t *context, const cadre_local_tasks_options
     self->data_dir = folder ? cadre_strdup(folder) : NULL;
     self->trace_path = options->trace ? cadre_strdup(options->trace) : NULL;
     self->options.slots = options->slots ? options->slots : CADRE_LOCAL_SLOTS;
-    self->shortcut = cadre_shortcut_new();
     int status = register_natives(self, options->natives);
     if (status == 0) {
         status = start_as_tasks(self, context);
@@ -313,7 +310,6 @@ cadre_local_tasks_close(cadre_local_tasks_t **self_p)
     cadre_worker_threads_end_trace(&self->trace, self->trace_path);
     cadre_device_close(&self->device);
     cadre_registry_destroy(&self->registry);
-    cadre_shortcut_destroy(&self->shortcut);
     free(self->data_dir);
     free(self->trace_path);
     free(self);

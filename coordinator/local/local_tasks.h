@@ -17,6 +17,7 @@
 
 #include "common/net/context.h"
 #include "common/net/endpoint.h"
+#include "common/net/shortcut.h"
 
 typedef struct cadre_local_tasks cadre_local_tasks_t;
 
@@ -28,6 +29,7 @@ typedef struct {
     cadre_endpoint_t coordinator; /* where ps and worker reach it, inproc */
     const char *outside; /* its ipc address for other processes: the ps is then bound at the same
                             path with "-ps" behind it; NULL: nobody else reaches the tasks */
+    cadre_shortcut_t *shortcut;    /* of the ps, to which the worker asks by it; borrowed */
     cadre_local_natives_t natives; /* NULL: there are no native functions */
     uint32_t slots;                /* of the worker; 0: CADRE_LOCAL_SLOTS */
     int threads;                   /* that a slot computes with; 0: its share of the CPUs */

@@ -1,4 +1,4 @@
-/* Jobs in one process (options.local); O1 to O9 of docs/conformance.md. */
+/* Jobs in one process (options.local); O1 to O12 of docs/conformance.md. */
 #include <cadre/client.h>
 #include <cadre/worker.h>
 #include <dirent.h>
@@ -24,13 +24,24 @@ enum {
     JOBS = 3,
     MANY = 3 << 20, /* elements of a variable whose updates need several messages, and room first */
     MANY_CLOSURES = 24,
+    SAVE_CLOSURES = 21, /* after so many, whole steps of three, a checkpoint is saved, if any */
 };
+
+static const double LEAST = 1e-20; /* its square is no normal number */
 
 static int
 add_one(cadre_invocation_t *invocation, void *state)
 {
     (void)state;
     return cadre_invocation_push_number(invocation, "total", 1);
+}
+
+/* Pushes to "least" what its learning rate makes too small to be a normal number. */
+static int
+add_least(cadre_invocation_t *invocation, void *state)
+{
+    (void)state;
+    return cadre_invocation_push_number(invocation, "least", LEAST);
 }
 
 /* Pulls all of "many" and pushes a 1 to each element. */
@@ -62,6 +73,7 @@ register_natives(cadre_registry_t *registry)
 {
     int status = cadre_registry_add(registry, "add_one", add_one, NULL);
     status = status ? status : cadre_registry_add(registry, "add_ones", add_ones, NULL);
+    status = status ? status : cadre_registry_add(registry, "add_least", add_least, NULL);
     return status ? status : cadre_registry_add(registry, "refuse", refuse, NULL);
 }
 
@@ -142,7 +154,7 @@ Test(conformance_local, O1_native_functions_of_the_program_run_without_process_o
 
 /* A line through ROWS points, whose slope and offset a program finds. */
 static int
-train_line(cadre_coordinator_t *job, double *slope)
+train_line(cadre_coordinator_t *job, bool saves, double *slope)
 {
     cadre_program_t *p = cadre_program_new("line");
     const cadre_dim_t rows[] = {cadre_dim_symbol("B"), cadre_dim(1)};
@@ -170,6 +182,9 @@ train_line(cadre_coordinator_t *job, double *slope)
     s = s ? s : cadre_function_register(job, &p, &step);
     for (int i = 0; i < CLOSURES && !s; i++) {
         s = cadre_coordinator_schedule(job, step, &call, LOCAL_WAIT_MS, NULL);
+        if (saves && !s && (i + 1) % SAVE_CLOSURES == 0) {
+            s = cadre_checkpoint_save(job, NULL, LOCAL_WAIT_MS, NULL);
+        }
     }
     s = s ? s : cadre_coordinator_join(job, LOCAL_WAIT_MS);
     s = s ? s : cadre_variable_read_number(weight, slope, LOCAL_WAIT_MS);
@@ -185,7 +200,7 @@ run_job(void *result)
     cadre_coordinator_t *job = NULL;
     cadre_coordinator_options_t options = local_options();
     int s = cadre_coordinator_open(&options, &job);
-    s = s ? s : train_line(job, slope);
+    s = s ? s : train_line(job, false, slope);
     cadre_coordinator_close(&job);
     return s ? result : NULL;
 }
@@ -338,34 +353,39 @@ Test(conformance_local, O8_with_the_strategy_local_the_result_follows_from_the_s
         cadre_coordinator_options_t options = local_options();
         options.strategy = CADRE_STRATEGY_LOCAL;
         OK(cadre_coordinator_open(&options, &job));
-        OK(train_line(job, &slopes[i]));
+        OK(train_line(job, false, &slopes[i]));
         cadre_coordinator_close(&job);
     }
     cr_expect_float_eq(slopes[0], 3, 0.2, "%g", slopes[0]);
     cr_expect_eq(slopes[0], slopes[1]);
 }
 
-/* A step of three closures, run by one slot each, by two slots in turn, and with the strategy's
- * word: the same bits. */
+/* A step of three closures, run by one slot each, by two slots in turn, with the strategy's word,
+ * and beside checkpoints: the same bits. */
 Test(conformance_local, O10_slots_stand_for_the_workers_of_a_synchronous_strategy)
 {
-    enum { STEP = 3 };
-    double slopes[3] = {0};
-    for (int i = 0; i < 3; i++) {
+    enum { STEP = 3, JOBS_OF_STEPS = 4 };
+    double slopes[JOBS_OF_STEPS] = {0};
+    scratch_t scratch;
+    scratch_open(&scratch);
+    for (int i = 0; i < JOBS_OF_STEPS; i++) {
         cadre_coordinator_t *job = NULL;
         cadre_coordinator_options_t options = local_options();
+        options.checkpoint_dir = i == 3 ? scratch.path : NULL;
         options.strategy = i < 2 ? CADRE_STRATEGY_MIRRORED : CADRE_STRATEGY_PARAMETER_SERVER;
         options.consistency = CADRE_SYNC;
         options.local_slots = i < 2 ? STEP : 0;
         options.local_threads = i;
         options.step_closures = i > 0 ? STEP : 0;
         OK(cadre_coordinator_open(&options, &job));
-        OK(train_line(job, &slopes[i]));
+        OK(train_line(job, i == 3, &slopes[i]));
         cadre_coordinator_close(&job);
     }
+    scratch_close(&scratch);
     cr_expect_float_eq(slopes[0], 2, 0.2, "%g", slopes[0]);
     cr_expect_eq(slopes[0], slopes[1]);
     cr_expect_eq(slopes[0], slopes[2]);
+    cr_expect_eq(slopes[0], slopes[3]);
 
     cadre_coordinator_t *job = NULL;
     cadre_coordinator_options_t options = local_options();
@@ -373,6 +393,28 @@ Test(conformance_local, O10_slots_stand_for_the_workers_of_a_synchronous_strateg
     options.local_slots = STEP;
     options.step_closures = STEP + 1;
     FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "as there are workers, 3");
+}
+
+/* A step is ended by a call on the coordinator's thread, which is the program's kind of thread: it
+ * computes there as a ps does, for which numbers that are not normal are 0. */
+Test(conformance_local, O12_a_step_rounds_on_the_coordinator_as_on_a_ps)
+{
+    cadre_coordinator_t *job = NULL;
+    cadre_coordinator_options_t options = local_options();
+    options.strategy = CADRE_STRATEGY_MIRRORED;
+    options.local_slots = 2;
+    OK(cadre_coordinator_open(&options, &job));
+
+    cadre_variable_t *least = NULL;
+    cadre_variable_options_t falls = cadre_variable_options();
+    falls.optimizer = cadre_optimizer(CADRE_OPTIMIZER_SGD);
+    falls.optimizer.learning_rate = LEAST;
+    falls.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
+    OK(cadre_variable_create(job, "least", CADRE_F32, NULL, 0, &falls, &least));
+    schedule(job, "add_least", 2);
+    OK(cadre_coordinator_join(job, LOCAL_WAIT_MS));
+    cr_expect_eq(read_number(least), 0, "%g", read_number(least));
+    cadre_coordinator_close(&job);
 }
 
 Test(conformance_local, O11_clients_reach_it_where_it_has_an_address)
