@@ -226,7 +226,7 @@
     F(U64S, shards,      CADRE_VARIABLE_SHARDS_MAX)                                \
     F(U64,  last,        UINT32_MAX)                                               \
     F(U64,  drop,        UINT32_MAX)                                               \
-    F(U64,  kind,        2)                                                        \
+    F(U64,  kind,        3)                                                        \
     F(U64,  of,          2)
 
 /* Payload: the encoded program; none for a native function, which the worker knows by name.

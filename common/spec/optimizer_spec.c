@@ -422,3 +422,10 @@ cadre_optimizer_spec_rests(const cadre_optimizer_spec_t *self)
     }
     return self->lazy;
 }
+
+bool
+cadre_optimizer_spec_counts(const cadre_optimizer_spec_t *self)
+{
+    return self->schedule.kind != 0 || self->kind == CADRE_OPTIMIZER_ADAM ||
+           self->kind == CADRE_OPTIMIZER_ADAMW;
+}

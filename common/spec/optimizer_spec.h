@@ -127,4 +127,8 @@ bool cadre_optimizer_spec_takes_rows(const cadre_optimizer_spec_t *self);
  * zero where it names none. */
 bool cadre_optimizer_spec_rests(const cadre_optimizer_spec_t *self);
 
+/* Returns whether what an update does follows from how many there were before: the bias of Adam's
+ * moments is corrected by it, and a schedule's rate follows from it. */
+bool cadre_optimizer_spec_counts(const cadre_optimizer_spec_t *self);
+
 #endif

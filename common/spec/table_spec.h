@@ -44,7 +44,7 @@ typedef struct {
     cadre_initializer_spec_t initializer;
 
     /* sgd, momentum, adagrad, adam (which moves the moments of updated rows alone: "lazy") or ftrl.
-     * The t of adam and of a schedule counts the updates of the table on one shard. */
+     * The t of adam and of a schedule counts the updates of the table, whichever keys they name. */
     cadre_optimizer_spec_t optimizer;
 
     /* Of adagrad: one accumulator for the row, of the mean of its squared gradients, instead of one

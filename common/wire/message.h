@@ -158,6 +158,9 @@ typedef enum {
     CADRE_VARIABLE_WHOLE = 0, /* gradients come whole: they may be compensated for delays */
     CADRE_VARIABLE_ROWS = 1,  /* gradients may come by rows */
     CADRE_VARIABLE_TABLE = 2, /* rows of [dim] by key; gradients come by keys */
+    /* A table of which what an update does follows from how many there were: each names all of its
+     * parts, those too of which it has no key. */
+    CADRE_VARIABLE_COUNTED_TABLE = 3,
 } cadre_variable_kind_t;
 
 typedef enum {

@@ -31,10 +31,13 @@ keys_in(const void *bytes, size_t count)
     return (cadre_table_keys_t){.items = copy, .count = count, .copy = copy};
 }
 
-/* Returns the keys of a gradient. */
+/* Returns the keys of a gradient, which may have none. */
 static cadre_table_keys_t
 keys_of(const cadre_row_gradient_t *gradient)
 {
+    if (gradient->count == 0) {
+        return (cadre_table_keys_t){.count = 0};
+    }
     if (gradient->count <= IDS_PER_CHUNK) {
         return keys_in(cadre_chunk_data(gradient->chunks[0]), gradient->count);
     }
@@ -148,8 +151,9 @@ cadre_shard_tables_chunk_count(const cadre_shard_part_t *part, uint64_t count, s
         return cadre_fail(CADRE_ETOOLARGE, "an update has %llu keys, at most %d",
                           (unsigned long long)count, CADRE_TABLE_KEYS_MAX);
     }
-    *out = cadre_row_gradient_id_chunks(count) +
-           layout_of(part->spec.table.dim, count, CADRE_F32).count;
+    *out = count == 0 ? 0
+                      : cadre_row_gradient_id_chunks(count) +
+                            layout_of(part->spec.table.dim, count, CADRE_F32).count;
     return 0;
 }
 
@@ -158,6 +162,9 @@ static cadre_table_update_t
 gradient_update(const cadre_partition_spec_t *spec, const cadre_row_gradient_t *gradient,
                 const uint64_t *keys)
 {
+    if (gradient->count == 0) {
+        return (cadre_table_update_t){.count = 0};
+    }
     return update_of(spec->table.dim, gradient->count, keys,
                      gradient->chunks + cadre_row_gradient_id_chunks(gradient->count), spec->wire);
 }
@@ -167,6 +174,9 @@ cadre_shard_tables_check(const cadre_shard_part_t *part, const cadre_row_gradien
                          const cadre_lanes_t *lanes)
 {
     const cadre_partition_spec_t *spec = &part->spec;
+    if (gradient->count == 0) {
+        return 0;
+    }
     const cadre_chunk_layout_t layout = layout_of(spec->table.dim, gradient->count, spec->wire);
     int status = cadre_row_gradient_check_sizes(gradient, &layout);
     if (status < 0) {

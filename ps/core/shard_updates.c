@@ -109,14 +109,21 @@ rows_of(const cadre_named_part_t *named, cadre_chunk_t *const *chunks)
     return (cadre_row_gradient_t){.chunks = chunks, .count = (size_t)named->rows};
 }
 
+/* Returns whether an update brings the gradient of a whole partition. A table has none: named
+ * without keys, it counts the update. */
+static bool
+is_whole(const cadre_named_part_t *named)
+{
+    return named->rows == 0 && !named->part->table;
+}
+
 /* Gives how many chunks a part of an update comes in. */
 static int
 chunk_count(const cadre_named_part_t *named, size_t *out)
 {
     const cadre_partition_t *partition = named->part->partition;
     if (named->part->table) {
-        return named->rows > 0 ? cadre_shard_tables_chunk_count(named->part, named->rows, out)
-                               : cadre_fail(CADRE_EINVALID, "gradients of a table come by keys");
+        return cadre_shard_tables_chunk_count(named->part, named->rows, out);
     }
     if (named->rows > 0) {
         return cadre_row_update_chunk_count(partition, named->rows, out);
@@ -225,7 +232,7 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         if (status < 0) {
             return cadre_shard_part_fail(item->part, status);
         }
-        if (item->rows == 0) {
+        if (is_whole(item)) {
             cadre_update_add(&self->update, item->part->partition, message->chunks + at);
         }
         if (is_late(item)) {
@@ -233,7 +240,9 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                                     cadre_partition_pulled(item->part->partition, item->number));
         }
         at += count;
-        uint64_t stale = cadre_shard_part_version(item->part) - item->number;
+        /* An update without keys was computed from no row of the table. */
+        const bool has_rows = is_whole(item) || item->rows > 0;
+        uint64_t stale = has_rows ? cadre_shard_part_version(item->part) - item->number : 0;
         stalest = stale > stalest ? stale : stalest;
     }
     *checked = (checked_t){.staleness = stalest};
@@ -297,7 +306,7 @@ apply(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
         const cadre_shard_image_t image = image_of(target, part, straggles);
         size_t count = 0;
         (void)chunk_count(&named->items[i], &count); /* was checked */
-        if (named->items[i].rows > 0) {
+        if (!is_whole(&named->items[i])) {
             apply_rows(self, &named->items[i], chunks,
                        &(cadre_shard_image_t){part->partition, part->table});
             apply_rows(self, &named->items[i], chunks, &image);
@@ -486,7 +495,7 @@ do_rest(const share_t *shares, size_t count, size_t *end)
     size_t of_rows = 0;
     *end = 0;
     while (*end < count && shares[*end].part == shares[0].part) {
-        of_rows += shares[*end].term.rows > 0;
+        of_rows += shares[*end].term.rows > 0 || shares[*end].part->table;
         ++*end;
     }
     const cadre_shard_part_t *part = shares[0].part;

@@ -20,8 +20,9 @@ enum {
     MODEL_ROWS = 6,    /* of a batch */
     MODEL_INPUTS = 12, /* and of a row of the table "rows" */
     MODEL_HIDDEN = 9,
-    MODEL_OUTPUTS = 5,                         /* and of a row of the table "few" */
-    MODEL_KEYS = 96,                           /* of each table */
+    MODEL_OUTPUTS = 5,                         /* and of a row of the tables "few" and "rare" */
+    MODEL_KEYS = 96,                           /* of a table */
+    RARE_KEYS = 3,                             /* of "rare": not every step has all of them */
     FEW_ROWS_MAX = STEP_CLOSURES * MODEL_ROWS, /* rows that a ps keeps of "few": those of a step */
 };
 
@@ -30,6 +31,7 @@ typedef struct {
     float first[MODEL_INPUTS * MODEL_HIDDEN];
     float second[MODEL_HIDDEN * MODEL_OUTPUTS];
     float rows[MODEL_KEYS * MODEL_INPUTS];
+    float rare[RARE_KEYS * MODEL_OUTPUTS];
 } mark_weights_t;
 
 /* What follows from the number of ps, too: of a table from which rows go. */

@@ -3,10 +3,10 @@
  *
  *     chaos_sync_job BOARD
  *
- * It trains a small network, two dense variables and two tables, in steps of STEP_CLOSURES: closure
- * number i has a batch that follows from i. After every MARK_CLOSURES closures it reads all back
- * and puts it where the board says (marks.h): it must be what an earlier start of the job has put
- * there. Told to finish it ends at the next mark.
+ * It trains a small network, two dense variables and three tables, in steps of STEP_CLOSURES:
+ * closure number i has a batch that follows from i. After every MARK_CLOSURES closures it reads all
+ * back and puts it where the board says (marks.h): it must be what an earlier start of the job has
+ * put there. Told to finish it ends at the next mark.
  */
 #include <cadre/coordinator.h>
 #include <cadre/program.h>
@@ -34,6 +34,7 @@ typedef struct {
     cadre_variable_t *first;
     cadre_variable_t *second;
     cadre_variable_t *rows; /* a table, */
+    cadre_variable_t *rare; /* one of which a step may have no key on some ps, */
     cadre_variable_t *few;  /* and one that keeps FEW_ROWS_MAX rows on each ps */
     cadre_function_t *step;
 } job_t;
@@ -63,10 +64,9 @@ create(job_t *self, const char *name, int64_t rows, int64_t columns)
 }
 
 static cadre_variable_t *
-create_table(job_t *self, const char *name, uint32_t dim, uint64_t rows_max)
+create_table(job_t *self, const char *name, uint32_t dim, cadre_optimizer_kind_t kind,
+             uint64_t rows_max)
 {
-    const cadre_optimizer_kind_t kind =
-        rows_max > 0 ? CADRE_OPTIMIZER_ADAM : CADRE_OPTIMIZER_ADAGRAD;
     cadre_table_options_t options = cadre_table_options();
     options.initializer = cadre_initializer(CADRE_INITIALIZER_NORMAL);
     options.optimizer = cadre_optimizer(kind);
@@ -77,7 +77,8 @@ create_table(job_t *self, const char *name, uint32_t dim, uint64_t rows_max)
     return table;
 }
 
-/* The loss of "few" is its own, so that what it makes of the number of ps changes nothing else. */
+/* The losses of "rare" and "few" are their own: what "few" makes of the number of ps changes
+ * nothing else. */
 static cadre_function_t *
 register_step(job_t *self)
 {
@@ -88,17 +89,20 @@ register_step(job_t *self)
     cadre_node_t x = cadre_op_arg(p, "x", CADRE_F32, inputs, 2);
     cadre_node_t y = cadre_op_arg(p, "y", CADRE_F32, outputs, 2);
     cadre_node_t keys = cadre_op_arg(p, "keys", CADRE_I32, batch, 1);
+    cadre_node_t rare_keys = cadre_op_arg(p, "rare_keys", CADRE_I32, batch, 1);
     cadre_node_t first = cadre_op_var(p, "first", (int64_t[]){MODEL_INPUTS, MODEL_HIDDEN}, 2);
     cadre_node_t second = cadre_op_var(p, "second", (int64_t[]){MODEL_HIDDEN, MODEL_OUTPUTS}, 2);
     cadre_node_t rows = cadre_op_table(p, "rows", MODEL_INPUTS);
+    cadre_node_t rare = cadre_op_table(p, "rare", MODEL_OUTPUTS);
     cadre_node_t few = cadre_op_table(p, "few", MODEL_OUTPUTS);
 
     x = cadre_op_add(p, x, cadre_op_take(p, rows, keys));
     cadre_node_t hidden = cadre_op_tanh(p, cadre_op_matmul(p, x, first));
     hidden = cadre_op_dropout(p, hidden, 0.25f, 3);
     cadre_node_t loss = cadre_op_mse(p, cadre_op_matmul(p, hidden, second), y);
+    cadre_node_t loss_of_rare = cadre_op_mse(p, cadre_op_take(p, rare, rare_keys), y);
     cadre_node_t loss_of_few = cadre_op_mse(p, cadre_op_take(p, few, keys), y);
-    cadre_op_minimize(p, cadre_op_add(p, loss, loss_of_few));
+    cadre_op_minimize(p, cadre_op_add(p, loss, cadre_op_add(p, loss_of_rare, loss_of_few)));
     cadre_function_t *function = NULL;
     must(self, cadre_function_register(self->coordinator, &p, &function), "step");
     return function;
@@ -120,18 +124,23 @@ static void
 schedule(job_t *self, uint64_t number)
 {
     int32_t keys[MODEL_ROWS];
+    int32_t rare_keys[MODEL_ROWS];
     float x[MODEL_ROWS * MODEL_INPUTS];
     float y[MODEL_ROWS * MODEL_OUTPUTS];
     draw_keys(number, keys);
+    for (int i = 0; i < MODEL_ROWS; i++) {
+        rare_keys[i] = keys[i] / (MODEL_KEYS / RARE_KEYS);
+    }
     cadre_random_fill_normal(BATCH_SEED, 2 * number, 0, MODEL_ROWS * MODEL_INPUTS, x);
     cadre_random_fill_normal(BATCH_SEED, 2 * number + 1, 0, MODEL_ROWS * MODEL_OUTPUTS, y);
     const cadre_tensor_t tensors[] = {
         {.dtype = CADRE_F32, .rank = 2, .shape = {MODEL_ROWS, MODEL_INPUTS}, .data = x},
         {.dtype = CADRE_F32, .rank = 2, .shape = {MODEL_ROWS, MODEL_OUTPUTS}, .data = y},
-        {.dtype = CADRE_I32, .rank = 1, .shape = {MODEL_ROWS}, .data = keys}};
+        {.dtype = CADRE_I32, .rank = 1, .shape = {MODEL_ROWS}, .data = keys},
+        {.dtype = CADRE_I32, .rank = 1, .shape = {MODEL_ROWS}, .data = rare_keys}};
     const cadre_argument_t arguments[] = {
-        {"x", &tensors[0]}, {"y", &tensors[1]}, {"keys", &tensors[2]}};
-    cadre_call_t call = cadre_call_tensors(arguments, 3);
+        {"x", &tensors[0]}, {"y", &tensors[1]}, {"keys", &tensors[2]}, {"rare_keys", &tensors[3]}};
+    cadre_call_t call = cadre_call_tensors(arguments, 4);
     call.sequence = number;
     must(self, cadre_coordinator_schedule(self->coordinator, self->step, &call, CALL_MS, NULL),
          "schedule");
@@ -149,15 +158,15 @@ read_variable(job_t *self, cadre_variable_t *variable, float *out, size_t count)
 }
 
 static void
-read_table(job_t *self, cadre_variable_t *table, float *out, size_t dim)
+read_table(job_t *self, cadre_variable_t *table, size_t key_count, float *out, size_t dim)
 {
     uint64_t keys[MODEL_KEYS];
     cadre_tensor_t rows = {.data = NULL};
-    for (size_t i = 0; i < MODEL_KEYS; i++) {
+    for (size_t i = 0; i < key_count; i++) {
         keys[i] = i;
     }
-    must(self, cadre_variable_read_keys(table, keys, MODEL_KEYS, &rows, CALL_MS), "read of rows");
-    memcpy(out, rows.data, MODEL_KEYS * dim * sizeof(*out));
+    must(self, cadre_variable_read_keys(table, keys, key_count, &rows, CALL_MS), "read of rows");
+    memcpy(out, rows.data, key_count * dim * sizeof(*out));
     cadre_tensor_fini(&rows);
 }
 
@@ -172,8 +181,9 @@ make_mark(job_t *self, uint64_t at)
     }
     read_variable(self, self->first, weights.first, MODEL_INPUTS * MODEL_HIDDEN);
     read_variable(self, self->second, weights.second, MODEL_HIDDEN * MODEL_OUTPUTS);
-    read_table(self, self->rows, weights.rows, MODEL_INPUTS);
-    read_table(self, self->few, few.few, MODEL_OUTPUTS);
+    read_table(self, self->rows, MODEL_KEYS, weights.rows, MODEL_INPUTS);
+    read_table(self, self->rare, RARE_KEYS, weights.rare, MODEL_OUTPUTS);
+    read_table(self, self->few, MODEL_KEYS, few.few, MODEL_OUTPUTS);
 
     mark_t *mark = &self->marks->marks[at];
     if (!atomic_load(&mark->is_there)) {
@@ -206,8 +216,9 @@ start(job_t *self)
     must(self, cadre_coordinator_wait_ready(self->coordinator, 0, CALL_MS), "wait");
     self->first = create(self, "first", MODEL_INPUTS, MODEL_HIDDEN);
     self->second = create(self, "second", MODEL_HIDDEN, MODEL_OUTPUTS);
-    self->rows = create_table(self, "rows", MODEL_INPUTS, 0);
-    self->few = create_table(self, "few", MODEL_OUTPUTS, FEW_ROWS_MAX);
+    self->rows = create_table(self, "rows", MODEL_INPUTS, CADRE_OPTIMIZER_ADAGRAD, 0);
+    self->rare = create_table(self, "rare", MODEL_OUTPUTS, CADRE_OPTIMIZER_ADAM, 0);
+    self->few = create_table(self, "few", MODEL_OUTPUTS, CADRE_OPTIMIZER_ADAM, FEW_ROWS_MAX);
     self->step = register_step(self);
     atomic_store(&board->state, BOARD_RUNNING);
 }

@@ -240,7 +240,7 @@ say(chaos_run_t *run, const campaign_t *self, uint64_t compared)
     }
     chaos_say(
         run,
-        "; %d starts resumed; two dense variables and two tables equal bit for bit, at %" PRIu64
+        "; %d starts resumed; two dense variables and three tables equal bit for bit, at %" PRIu64
         " marks of %d closures, to one process, and left alone, too",
         resumed, compared, MARK_CLOSURES);
     chaos_number(run, "kills", run->count);

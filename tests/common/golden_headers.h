@@ -52,7 +52,7 @@
     G(VARIABLE,                                                                                    \
       "dc00120111cd03e8cf0123456789abcdefce00011170c41001000000000000002c01000000000000"           \
       "01a46e616d65ccffccffc41807000000000000000000000000010000ffffffffffffffff06cccec4"           \
-      "1807000000000000000000000000010000ffffffffffffffffceffffffffceffffffff0202")                \
+      "1807000000000000000000000000010000ffffffffffffffffceffffffffceffffffff0302")                \
     G(FUNCTION,                                                                                    \
       "9a0112cd03e8cf0123456789abcdefce00011170c4000102d92e612074657874206f66206d6f7265"           \
       "207468616e207468697274792d6f6e652062797465732c20c2bd206f66206974cf000000012a05f2"           \

@@ -203,7 +203,8 @@ typedef struct {
     uint64_t rotten;          /* files with tables that were damaged when a shard opened them */
     uint64_t went_back;       /* times that the job did */
     uint64_t row_updates;     /* parts of tables that updates or steps changed, */
-    uint64_t row_steps;       /* of them by steps */
+    uint64_t row_steps;       /* of them by steps, */
+    uint64_t keyless;         /* and by updates without keys of theirs */
     uint64_t chained;         /* parts of tables in committed files that left pages to a base */
     bool is_fatal;            /* and the job has ended by it */
     bool few_values;          /* there is little room for results: closures may fail for it */

@@ -221,7 +221,9 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
                            " is applied to version %" PRIu64,
                            items[2], value->version);
         }
-        staleness = value->version - items[2] > staleness ? value->version - items[2] : staleness;
+        const uint64_t keys = sim_check_pushed_keys(self, call, push->update, items);
+        const uint64_t stale = value->rows && keys == 0 ? 0 : value->version - items[2];
+        staleness = stale > staleness ? stale : staleness;
         const bool is_late = value->now.is_compensated && items[2] < value->version;
         const sim_number_t *pulled = is_late ? sim_value_kept(value, items[2]) : NULL;
         state->compensated += pulled != NULL;
@@ -230,10 +232,9 @@ apply(sim_check_t *self, sim_state_t *state, const cadre_message_t *question,
         self->uncompensated += is_late && !pulled;
         const uint64_t gone = sim_value_gone(value);
         sim_value_push(value, sim_check_variable(self, items[0]),
-                       &(sim_update_t){call->strength,
-                                       sim_check_pushed_keys(self, call, push->update, items),
-                                       pulled});
+                       &(sim_update_t){call->strength, keys, pulled});
         self->row_updates += value->rows != NULL;
+        self->keyless += value->rows && keys == 0;
         self->rows_gone += sim_value_gone(value) - gone;
         value->step_version = self->in_series ? value->version : 0;
         if (applied->versions.items[i] != value->version) {

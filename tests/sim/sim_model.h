@@ -81,6 +81,7 @@ typedef struct {
     uint32_t part_count;
     sim_part_t *parts;
     uint32_t dim;            /* of a table; 0: a dense variable */
+    bool is_counted;         /* a table of which updates name parts without keys, too */
     uint64_t keys[SIM_KEYS]; /* of a table, ascending */
     float *firsts;           /* [SIM_KEYS, dim] the first values of their rows */
     bool given_up;    /* its creation was, in every life of the coordinator: no shard keeps it */

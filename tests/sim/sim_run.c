@@ -537,6 +537,7 @@ summarize(const sim_cluster_t *self)
                            .went_back = self->check.went_back,
                            .row_updates = self->check.row_updates,
                            .row_steps = self->check.row_steps,
+                           .keyless = self->check.keyless,
                            .chained = self->check.chained,
                            .is_fatal = self->check.is_fatal};
 }

@@ -52,7 +52,8 @@ typedef struct {
     uint64_t resized;       /* times that the job was resumed with another number of ps */
     uint64_t went_back;     /* times that the job went back to a checkpoint */
     uint64_t row_updates;   /* parts of tables that updates or steps changed, */
-    uint64_t row_steps;     /* of them by steps */
+    uint64_t row_steps;     /* of them by steps, */
+    uint64_t keyless;       /* and by updates without keys of theirs */
     uint64_t chained;       /* those in committed files that left pages to a base */
     bool is_fatal;          /* the job ended because a shard refused to end a step */
 } sim_summary_t;

@@ -99,6 +99,9 @@ sim_table_named(const sim_variable_t *self, uint32_t part, sim_keys_kind_t kind,
                                            (uint64_t)kind << 8 | self->id);
     const uint64_t named = of_part & drawn & cadre_table_mix(drawn);
     uint64_t least = of_part;
+    if (kind == SIM_KEYS_PUSHED && self->is_counted && (drawn >> 32) % 4 == 0) {
+        return 0;
+    }
     for (uint64_t skip = drawn % (uint64_t)__builtin_popcountll(of_part); skip > 0; skip--) {
         least &= least - 1;
     }
@@ -154,6 +157,7 @@ sim_table_init(sim_variable_t *self, const cadre_variable_t *variable)
     cadre_table_t *table = NULL;
     sim_keys_init(self->keys);
     self->dim = spec.dim;
+    self->is_counted = spec.age_max > 0;
     self->firsts = cadre_calloc((size_t)SIM_KEYS * spec.dim, sizeof(*self->firsts));
     cadre_assert(cadre_table_open(&table, &spec, pool) == 0);
     cadre_assert(cadre_table_pull(table, CADRE_F32, SIM_KEYS, self->keys, self->firsts) == 0);

@@ -61,7 +61,7 @@ void sim_table_init(sim_variable_t *self, const cadre_variable_t *variable);
 uint32_t sim_table_admit_after(uint64_t seed, uint32_t number, uint32_t life);
 
 /* The keys of one part that a pull or update (of step `step` of call `number`) or an assignment
- * (`number`, step 0) names: bits; at least one. */
+ * (`number`, step 0) names: bits; at least one, but for updates of a counted table. */
 uint64_t sim_table_named(const sim_variable_t *self, uint32_t part, sim_keys_kind_t kind,
                          uint32_t number, uint32_t step);
 

@@ -157,6 +157,7 @@ add(sim_summary_t *total, const sim_summary_t *summary)
     total->went_back += summary->went_back;
     total->row_updates += summary->row_updates;
     total->row_steps += summary->row_steps;
+    total->keyless += summary->keyless;
     total->chained += summary->chained;
     total->rows_gone += summary->rows_gone;
     total->compensated += summary->compensated;
@@ -193,7 +194,7 @@ run_range(const options_t *options)
            " checkpoints and %" PRIu64 " given up, %" PRIu64 " operations refused, %" PRIu64
            " closures that no worker could run, %" PRIu64 " backup attempts (%" PRIu64
            " won), %" PRIu64 " updates that found no room in their step, %" PRIu64
-           " updates of parts of tables (%" PRIu64 " by steps), %" PRIu64
+           " updates of parts of tables (%" PRIu64 " by steps, %" PRIu64 " without keys), %" PRIu64
            " of their files with a base, %" PRIu64 " found damaged (%" PRIu64
            " times nothing was whole), %" PRIu64 " of their rows evicted (%" PRIu64
            " updates found no room), %" PRIu64 " late gradients compensated and %" PRIu64
@@ -203,9 +204,9 @@ run_range(const options_t *options)
            total.faults, few, SIM_FAULTS_MIN, total.restores, total.replayed, total.taken,
            total.found, total.committed, total.given_up, total.refused, total.unserved,
            total.backups, total.won, total.full_steps, total.row_updates, total.row_steps,
-           total.chained, total.rotten, total.hopeless, total.rows_gone, total.full_tables,
-           total.compensated, total.uncompensated, total.in_images, total.went_back, total.resized,
-           total.lives);
+           total.keyless, total.chained, total.rotten, total.hopeless, total.rows_gone,
+           total.full_tables, total.compensated, total.uncompensated, total.in_images,
+           total.went_back, total.resized, total.lives);
     return few == 0;
 }
 

@@ -218,6 +218,20 @@ end_of_partition(const cadre_wanted_t *wanted, uint32_t k, size_t at)
     return at;
 }
 
+/* Appends the parts of a counted table of which an update has no key. */
+static void
+add_keyless(cadre_run_t *self, size_t item, const cadre_wanted_t *wanted)
+{
+    size_t at = 0;
+    for (uint32_t k = 0; k < wanted->variable->partitions; k++) {
+        const size_t end = end_of_partition(wanted, k, at);
+        if (end == at) {
+            add_part(self, item, wanted, k, NULL);
+        }
+        at = end;
+    }
+}
+
 /* Appends the parts of some rows of a variable: for each partition that has any, as many as are
  * needed with `rows_max` rows each. */
 static void
@@ -266,6 +280,9 @@ cadre_run_begin_pull(cadre_run_t *self, const cadre_wanted_t *wanted, size_t cou
 cadre_chunk_layout_t
 cadre_run_part_layout(const cadre_run_part_t *self)
 {
+    if (self->variable->is_table && !self->ids) {
+        return (cadre_chunk_layout_t){.count = 0}; /* without keys, there is no gradient */
+    }
     return self->ids ? cadre_variable_entry_rows_layout(self->variable, self->id_count)
                      : cadre_variable_entry_layout(self->variable, self->partition);
 }
@@ -337,15 +354,18 @@ check_gradient(const cadre_gradient_t *gradients, size_t index)
     return 0;
 }
 
-/* Adds the parts of the gradients of whole variables, or of those of rows. A partition stands once
- * in an update, so that its rows are one part, however many they are. */
+/* Adds the parts of the gradients that come without ids, which are those of whole variables and of
+ * counted tables without keys, or the parts of rows. A partition stands once in an update, so that
+ * its rows are one part, however many they are. */
 static void
 add_gradients(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count, bool of_rows)
 {
     for (size_t i = 0; i < count; i++) {
-        if ((gradients[i].rows != NULL) == of_rows) {
-            const cadre_wanted_t pushed = {gradients[i].variable, gradients[i].rows};
+        const cadre_wanted_t pushed = {gradients[i].variable, gradients[i].rows};
+        if ((pushed.rows != NULL) == of_rows) {
             add_parts(self, i, &pushed, SIZE_MAX);
+        } else if (pushed.variable->is_counted) {
+            add_keyless(self, i, &pushed);
         }
     }
 }

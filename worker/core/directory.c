@@ -180,7 +180,7 @@ cadre_directory_generations(const cadre_directory_t *self)
 static bool
 has_partitions(const cadre_variable_message_t *message, int rank, const int64_t *shape)
 {
-    if (message->kind == CADRE_VARIABLE_TABLE) {
+    if (message->kind == CADRE_VARIABLE_TABLE || message->kind == CADRE_VARIABLE_COUNTED_TABLE) {
         return rank == 1 && message->dtype == CADRE_F32 && message->partitions <= CADRE_SHARDS_MAX;
     }
     return message->partitions <= (uint64_t)(rank ? shape[0] : 1);
@@ -216,7 +216,8 @@ new_variable(const cadre_variable_message_t *message)
     entry->wire = wire;
     entry->rank = rank;
     memcpy(entry->shape, shape, sizeof(shape[0]) * (size_t)rank);
-    entry->is_table = message->kind == CADRE_VARIABLE_TABLE;
+    entry->is_counted = message->kind == CADRE_VARIABLE_COUNTED_TABLE;
+    entry->is_table = message->kind == CADRE_VARIABLE_TABLE || entry->is_counted;
     entry->rows = rank ? shape[0] : 1;
     entry->row_size_bytes = entry->is_table ? size_bytes : size_bytes / (size_t)entry->rows;
     entry->rows = entry->is_table ? CADRE_TABLE_KEYS : entry->rows;

@@ -52,6 +52,7 @@ typedef struct cadre_variable_entry {
     size_t wire_row_size_bytes; /* of one index of axis 0 in messages, in the dtype `wire` */
     bool takes_rows;            /* of kind CADRE_VARIABLE_ROWS, or a table */
     bool is_table;              /* rows of `shape` by key, spread over the partitions by a hash */
+    bool is_counted; /* a table of which each update names all partitions, with keys or without */
     uint32_t partitions;
     uint32_t shards_known; /* partitions whose shard is known; complete when equal to partitions */
     uint16_t *shards;      /* [partitions]: the shard that each partition is on */

@@ -33,7 +33,9 @@ static cadre_variable_kind_t
 kind_of(const cadre_variable_t *variable)
 {
     if (variable->table) {
-        return CADRE_VARIABLE_TABLE;
+        const bool counts =
+            variable->table->age_max > 0 || cadre_optimizer_spec_counts(&variable->optimizer);
+        return counts ? CADRE_VARIABLE_COUNTED_TABLE : CADRE_VARIABLE_TABLE;
     }
     return cadre_optimizer_spec_takes_rows(&variable->optimizer) ? CADRE_VARIABLE_ROWS
                                                                  : CADRE_VARIABLE_WHOLE;

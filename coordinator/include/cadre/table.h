@@ -67,7 +67,8 @@ typedef struct {
 
     /* How gradients change rows: sgd, momentum, adagrad, adam or ftrl. Rows that an update does not
      * name rest, momentum and Adam's moments included ("lazy"). Adam's t, and that of a schedule,
-     * counts the updates of the table on one ps. Default: sgd with learning rate 0.01. */
+     * counts the updates of the table, whichever keys they name. Default: sgd with learning rate
+     * 0.01. */
     cadre_optimizer_t optimizer;
     cadre_schedule_t schedule;
 
@@ -95,8 +96,7 @@ typedef struct {
     uint64_t rows_max;
     cadre_table_full_t when_full;
 
-    /* Rows that were not updated by so many updates of the table on their ps are evicted. 0: none
-     * is. */
+    /* Rows that were not updated by so many updates of the table are evicted. 0: none is. */
     uint32_t age_max;
 
     /* Rows whose Euclidean norm is below it after an update are evicted. 0: none is. */

@@ -112,7 +112,28 @@ Test(shard_tables, refuses_bad_updates_and_changes_nothing)
     message.push =
         (cadre_push_message_t){.update = 2, .generation = GENERATION, .partitions = {whole, 3}};
     cadre_message_add_chunk(&message, new_floats(DIM, 1));
-    expect_refused(&self, &message, CADRE_EINVALID, "a whole gradient");
+    expect_refused(&self, &message, CADRE_ESHAPE, "a whole gradient");
+    close_shard(&self);
+}
+
+Test(shard_tables, counts_an_update_without_keys)
+{
+    fixture_t self = open_pushed();
+    const cadre_table_figures_t before = table_figures(&self);
+    uint64_t part[] = {TABLE, 0, 0}; /* a version that says nothing: no row was pulled */
+    cadre_message_t message = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
+    cadre_message_t answer;
+    message.push =
+        (cadre_push_message_t){.update = 2, .generation = GENERATION, .partitions = {part, 3}};
+    ask(&self, &THE_WORKER, &message, &answer);
+    cr_assert_eq(answer.applied.status, 0, "%s", answer.applied.text);
+    cr_expect_eq(answer.applied.versions.items[0], before.version + 1);
+    cr_expect_eq(answer.applied.staleness, 0);
+    cadre_message_fini(&answer);
+    const cadre_table_figures_t after = table_figures(&self);
+    cr_expect_eq(after.steps, before.steps + 1);
+    cr_expect_eq(after.rows, before.rows);
+    cr_expect(key_is(&self, 3, 0) && key_is(&self, 4, 1));
     close_shard(&self);
 }
 

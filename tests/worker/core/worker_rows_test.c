@@ -363,7 +363,7 @@ enum { TABLE_SHARDS = 2, KEYS = 6 };
 
 /* Table "t" of rows of two numbers, a part on each shard. */
 static const cadre_variable_entry_t *
-define_table(fixture_t *self)
+define_table(fixture_t *self, cadre_variable_kind_t kind)
 {
     static const uint64_t shards[TABLE_SHARDS] = {0, 1};
     const uint64_t dim = 2;
@@ -374,7 +374,7 @@ define_table(fixture_t *self)
                                                   .shape = {&dim, 1},
                                                   .partitions = TABLE_SHARDS,
                                                   .shards = {shards, TABLE_SHARDS},
-                                                  .kind = CADRE_VARIABLE_TABLE};
+                                                  .kind = kind};
     fixture_tell(self, message);
     const cadre_variable_entry_t *entry = cadre_directory_variable_by_name(
         cadre_worker_core_directory(self->core), "t", 0, &(bool){false});
@@ -403,7 +403,7 @@ Test(worker_rows, spreads_the_keys_of_a_table_over_the_shards)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
-    const cadre_variable_entry_t *t = define_table(&self);
+    const cadre_variable_entry_t *t = define_table(&self, CADRE_VARIABLE_TABLE);
     uint64_t keys[KEYS];
     const size_t on_first = spread_keys(keys);
     const cadre_rows_t rows = {.ids = keys, .count = KEYS};
@@ -422,11 +422,44 @@ Test(worker_rows, spreads_the_keys_of_a_table_over_the_shards)
     fixture_fini(&self);
 }
 
+/* A part of a counted table of which an update has no key stands in it as a partition without
+ * chunks; one of another table does not. */
+Test(worker_rows, names_the_parts_of_a_counted_table_without_keys)
+{
+    for (int counted = 0; counted < 2; counted++) {
+        fixture_t self;
+        cadre_run_t *run = begin(&self);
+        const cadre_variable_entry_t *t =
+            define_table(&self, counted ? CADRE_VARIABLE_COUNTED_TABLE : CADRE_VARIABLE_TABLE);
+        uint64_t keys[KEYS];
+        const size_t on_first = spread_keys(keys);
+        const cadre_rows_t rows = {.ids = keys, .count = on_first};
+        pull_rows(&self, run, t, &rows);
+        answer_rows(&self, 0, 7, on_first);
+        expect_rows(&self, &rows);
+        push_rows(&self, run, t, &rows);
+        cadre_message_t message;
+        cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, 0, &message));
+        cr_expect_eq(message.push.partitions.count, 0);
+        cr_expect_arr_eq(message.push.rows.items, ((uint64_t[]){2, 0, 7, 3}), 32);
+        cadre_message_fini(&message);
+        cr_assert_eq(take_message(&self, CADRE_MESSAGE_PUSH, 1, &message), counted);
+        if (counted) {
+            cr_expect_eq(message.push.partitions.count, 3);
+            cr_expect_arr_eq(message.push.partitions.items, ((uint64_t[]){2, 1, 0}), 24);
+            cr_expect_eq(message.push.rows.count, 0);
+            cr_expect_eq(message.chunk_count, 0);
+            cadre_message_fini(&message);
+        }
+        fixture_fini(&self);
+    }
+}
+
 Test(worker_rows, pulls_and_pushes_no_whole_table)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
-    const cadre_variable_entry_t *t = define_table(&self);
+    const cadre_variable_entry_t *t = define_table(&self, CADRE_VARIABLE_TABLE);
     pull_rows(&self, run, t, NULL);
     expect_ended(&self, CADRE_WORKER_VALUES, CADRE_EINVALID);
     cadre_chunk_t *chunk = cadre_chunk_new(8);
