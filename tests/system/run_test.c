@@ -412,6 +412,7 @@ Test(run, sparse_models_of_adult_reach_its_accuracy)
 {
     run_on_data("examples/adult_sparse.json", "adult", 0.849);
     run_on_data("examples/adult_fm.json", "adult", 0.849);
+    run_on_data("examples/wide_deep.json", "adult", 0.847);
 }
 
 /* --- arrays of NumPy --- */

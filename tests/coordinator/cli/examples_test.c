@@ -17,7 +17,8 @@ Test(examples, are_job_files_without_a_fault)
                                         "digits_gru",       "digits_lstm",     "diloco",
                                         "local_sgd",        "adult_sparse",    "adult_fm",
                                         "ratings",          "movies",          "dlrm",
-                                        "dlrm_table",       "skip_gram",       "two_tower"};
+                                        "dlrm_table",       "skip_gram",       "two_tower",
+                                        "wide_deep"};
     const char *source = getenv("CADRE_SOURCE_DIR");
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_auto(cadre_free) char *path =
