@@ -2,7 +2,7 @@
  * Updates of some rows of a partition are those of all of it with zeros elsewhere: shards that get
  * the one and the other have the same bits.
  */
-#include "ps/core/row_update.h"
+#include "ps/core/row_gradient.h"
 
 #include <math.h>
 #include <stdio.h>

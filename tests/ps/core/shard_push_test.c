@@ -1,5 +1,5 @@
 #include "ps/core/intake.h"
-#include "ps/core/row_update.h"
+#include "ps/core/row_gradient.h"
 #include "tests/ps/shard_fixture.h"
 
 #include <math.h>
