@@ -87,8 +87,8 @@ static const struct argp_option OPTIONS[] = {
      "many seconds, without having ended the job (default: 600); 0: wait as long as it takes",
      0},
     {"lanes", KEY_LANES, "N", 0,
-     "Threads that apply large updates (default: half as many as the process may use CPUs, 16 at "
-     "most; for tables two where there are two CPUs)",
+     "Threads that apply large updates and copy large pulls of rows (default: half as many as the "
+     "process may use CPUs, 16 at most; for tables two where there are two CPUs)",
      0},
     {"checkpoint-dir", KEY_CHECKPOINT_DIR, "DIR", 0,
      "Where the coordinator may have checkpoints written and read, with all below it; may be given "

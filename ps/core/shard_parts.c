@@ -37,6 +37,12 @@ cadre_shard_parts_new(const cadre_shard_parts_options_t *options)
     return self;
 }
 
+const cadre_lanes_t *
+cadre_shard_parts_lanes(const cadre_shard_parts_t *self)
+{
+    return &self->options.lanes;
+}
+
 void
 cadre_shard_parts_set_size_max(cadre_shard_parts_t *self, uint64_t size_bytes_max)
 {

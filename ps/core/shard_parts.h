@@ -54,6 +54,7 @@ typedef struct {
 
 typedef struct {
     uint64_t size_bytes_max; /* values and slots together */
+    cadre_lanes_t lanes;     /* that help where many rows are pulled; zeroed: none */
     /* Called after each chunk of initial values that is drawn; or NULL. */
     void (*on_step)(void *context);
     void *step_context;
@@ -63,6 +64,8 @@ typedef struct cadre_shard_parts cadre_shard_parts_t;
 
 cadre_shard_parts_t *cadre_shard_parts_new(const cadre_shard_parts_options_t *options);
 void cadre_shard_parts_destroy(cadre_shard_parts_t **self_p);
+
+const cadre_lanes_t *cadre_shard_parts_lanes(const cadre_shard_parts_t *self);
 
 void cadre_shard_parts_set_size_max(cadre_shard_parts_t *self, uint64_t size_bytes_max);
 

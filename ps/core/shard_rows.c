@@ -36,6 +36,7 @@ typedef struct {
     size_t rows;
     size_t listed;    /* those whose ids the PULL lists */
     size_t unchanged; /* those that do not follow */
+    const cadre_lanes_t *lanes;
 } answered_t;
 
 /* Finds the part of a record, and checks that what is pulled is there. */
@@ -192,7 +193,7 @@ add_table_rows(const cadre_shard_part_t *part, const cadre_part_rows_t *rows, ca
     }
     status = cadre_shard_tables_pull(part, &keys,
                                      what.kind == CADRE_PULLED_WIRE ? spec->wire : spec->dtype,
-                                     answer->chunks + first);
+                                     answer->chunks + first, answered->lanes);
     return status < 0 ? cadre_shard_part_fail(part, status) : 0;
 }
 
@@ -260,7 +261,7 @@ cadre_shard_rows_pull(const cadre_shard_parts_t *parts, const cadre_message_t *m
     }
 
     pulled->absent_words = message->pull.absence ? (list.listed + 63) / 64 : 0;
-    answered_t answered = {.pulled = pulled};
+    answered_t answered = {.pulled = pulled, .lanes = cadre_shard_parts_lanes(parts)};
     while (cadre_row_list_next(&list, &rows)) {
         const cadre_shard_part_t *part = NULL;
         (void)cadre_shard_parts_find(parts, rows.variable, rows.partition, &part);

@@ -112,20 +112,19 @@ cadre_shard_tables_keys(const cadre_shard_part_t *part, const cadre_part_rows_t 
 
 int
 cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
-                        cadre_dtype_t dtype, cadre_chunk_t *const *chunks)
+                        cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
+                        const cadre_lanes_t *lanes)
 {
     const uint32_t dim = part->spec.table.dim;
-    const size_t chunk_rows =
-        layout_of(dim, keys->count, dtype).stride_bytes / dim / cadre_dtype_size(dtype);
-    for (size_t first = 0; first < keys->count; first += chunk_rows) {
-        const size_t here = cadre_min_u64(keys->count - first, chunk_rows);
-        int status = cadre_table_pull(part->table, dtype, here, keys->items + first,
-                                      cadre_chunk_data(chunks[first / chunk_rows]));
-        if (status < 0) {
-            return status;
-        }
-    }
-    return 0;
+    const cadre_chunk_layout_t layout = layout_of(dim, keys->count, dtype);
+    const cadre_row_pull_t pull = {.count = keys->count,
+                                   .keys = keys->items,
+                                   .dtype = dtype,
+                                   .chunks = chunks,
+                                   .chunk_rows =
+                                       layout.stride_bytes / dim / cadre_dtype_size(dtype),
+                                   .lanes = lanes};
+    return cadre_table_pull_rows(part->table, &pull);
 }
 
 void

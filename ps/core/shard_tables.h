@@ -30,9 +30,11 @@ cadre_table_keys_t cadre_shard_tables_keys(const cadre_shard_part_t *part,
 void cadre_table_keys_fini(cadre_table_keys_t *self);
 
 /* Copies the values of some keys into `chunks`, cut as `count` rows of the table in `dtype`, f32 or
- * its wire dtype. Fails with CADRE_ENOTFINITE when a value does not fit it. */
+ * its wire dtype; the lanes help with many. Fails with CADRE_ENOTFINITE when a value does not fit
+ * it. */
 int cadre_shard_tables_pull(const cadre_shard_part_t *part, const cadre_table_keys_t *keys,
-                            cadre_dtype_t dtype, cadre_chunk_t *const *chunks);
+                            cadre_dtype_t dtype, cadre_chunk_t *const *chunks,
+                            const cadre_lanes_t *lanes);
 
 /* Copies slot number `slot` of some keys into `chunks`, cut as `count` rows of
  * cadre_table_slot_width numbers, f32. */

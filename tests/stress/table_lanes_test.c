@@ -1,7 +1,7 @@
 /*
- * table_lanes_test - large updates of a table on a pool of lanes, while another thread reads the
- * pages of a snapshot and drops them, for the thread sanitizer to watch; and what comes of them
- * must be what one thread makes of the same updates.
+ * table_lanes_test - large updates and pulls of a table on a pool of lanes, while another thread
+ * reads the pages of a snapshot and drops them, for the thread sanitizer to watch; and what comes
+ * of them must be what one thread makes of the same updates.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -52,6 +52,24 @@ push(cadre_table_t *table, uint64_t n, const cadre_lanes_t *lanes)
     cadre_table_push(table, &update);
 }
 
+/* Pulls the keys of update number `n` of both tables. */
+static void
+expect_same(cadre_table_t *shared, cadre_table_t *alone, uint64_t n, const cadre_lanes_t *lanes)
+{
+    const size_t size = (size_t)KEYS * DIM;
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(KEYS, sizeof(*keys));
+    cadre_auto(cadre_free) float *a = cadre_calloc(size, sizeof(*a));
+    cadre_auto(cadre_free) float *b = cadre_calloc(size, sizeof(*b));
+    for (uint64_t i = 0; i < KEYS; i++) {
+        keys[i] = i * 7919 % KEYS + n * NEW_KEYS;
+    }
+    const cadre_row_pull_t pull = {
+        .count = KEYS, .keys = keys, .dtype = CADRE_F32, .values = a, .lanes = lanes};
+    expect(cadre_table_pull_rows(shared, &pull) == 0, "pull on lanes");
+    expect(cadre_table_pull(alone, CADRE_F32, KEYS, keys, b) == 0, "pull");
+    expect(memcmp(a, b, size * sizeof(*a)) == 0, "the same rows");
+}
+
 static void *
 read_snapshot(void *argument)
 {
@@ -91,6 +109,7 @@ main(void)
         push(shared, n, &lanes); /* now of pages that nobody else holds */
         push(alone, n, NULL);
         push(alone, n, NULL);
+        expect_same(shared, alone, n, &lanes);
         pthread_join(reader, &seen);
         expect(seen != NULL, "a snapshot has numbers");
     }

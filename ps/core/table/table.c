@@ -39,7 +39,6 @@ struct cadre_table {
     cadre_row_index_t *index;
     cadre_sighting_sketch_t *sketch; /* NULL: keys are admitted at once */
     cadre_row_eviction_t eviction;
-    uint64_t seed_mix;
     uint64_t rows_max;
     cadre_table_figures_t figures;
     uint64_t assigned; /* version of the last assignment, or of what was loaded: from then on every
@@ -77,7 +76,6 @@ cadre_table_open(cadre_table_t **self_p, const cadre_table_spec_t *spec, cadre_c
     cadre_table_t *self = cadre_calloc(1, sizeof(*self));
     self->spec = *spec;
     self->rows_max = spec->rows_max > 0 ? spec->rows_max : CADRE_TABLE_ROWS_MAX;
-    self->seed_mix = cadre_table_mix(spec->initializer.seed);
     status = cadre_initializer_init(&self->initializer, &spec->initializer, CADRE_F32,
                                     (int64_t[]){spec->dim}, 1);
     cadre_assert(status == 0);
@@ -145,21 +143,13 @@ reserve_found(cadre_table_t *self, size_t count)
     }
 }
 
-/* Writes the first values of a key as they are stored: what was bf16 once stays so. The row has a
- * seed of its own, which no other key of the table has. */
-static void
-first_values(const cadre_table_t *self, uint64_t key, float *values)
+static cadre_row_reader_t
+reader_of(const cadre_table_t *self)
 {
-    const cadre_ps_initializer_t initializer =
-        cadre_initializer_reseed(&self->initializer, cadre_table_mix(key ^ self->seed_mix));
-    cadre_initializer_fill(&initializer, 0, self->spec.dim, values);
-    if (self->spec.storage == CADRE_BF16) {
-        for (uint32_t i = 0; i < self->spec.dim; i++) {
-            uint16_t word = 0;
-            cadre_bf16_from_f32(values + i, &word, 1);
-            cadre_bf16_to_f32(&word, values + i, 1);
-        }
-    }
+    return (cadre_row_reader_t){.spec = &self->spec,
+                                .initializer = &self->initializer,
+                                .index = self->index,
+                                .pages = self->pages};
 }
 
 static void
@@ -197,64 +187,19 @@ rows_from(const cadre_table_t *self, const uint32_t *found, size_t count)
     return rows;
 }
 
-/* Writes the block's values of `count` keys as bf16. Fails with CADRE_ENOTFINITE when a finite
- * value is infinite then. */
-static int
-write_bf16(const cadre_table_t *self, const uint64_t *keys, size_t count, void *to)
-{
-    const float *values = self->workspace.block.values;
-    const size_t numbers = count * self->spec.dim;
-    if (cadre_dtype_traits(CADRE_BF16)->from_f32(values, to, numbers)) {
-        return 0;
-    }
-    const size_t beyond = cadre_dtype_find_beyond(CADRE_BF16, values, numbers);
-    if (beyond == numbers) {
-        return 0;
-    }
-    return cadre_fail(CADRE_ENOTFINITE, "a value of key %llu is too large for bf16",
-                      (unsigned long long)keys[beyond / self->spec.dim]);
-}
-
-/* Copies the values of rows that were found, and of their keys, at most a block. */
-static int
-pull_rows(cadre_table_t *self, cadre_dtype_t dtype, const cadre_row_numbers_t *rows,
-          const uint64_t *keys, void *to)
-{
-    if (dtype == self->spec.storage) {
-        cadre_row_pages_gather(self->pages, -1, rows, to);
-        return 0;
-    }
-    cadre_row_workspace_gather(&self->workspace, self->pages, rows,
-                               dtype == CADRE_F32 ? to : self->workspace.block.values);
-    return dtype == CADRE_F32 ? 0 : write_bf16(self, keys, rows->count, to);
-}
-
-/* Copies the first values of a key that has no row. */
-static int
-pull_first(cadre_table_t *self, cadre_dtype_t dtype, const uint64_t *key, void *to)
-{
-    first_values(self, *key, dtype == CADRE_F32 ? to : self->workspace.block.values);
-    return dtype == CADRE_F32 ? 0 : write_bf16(self, key, 1, to);
-}
-
 int
 cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
                  void *values)
 {
-    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype);
-    reserve_found(self, count);
-    cadre_row_index_find_all(self->index, count, keys, self->found);
-    for (size_t i = 0, here = 0; i < count; i += here) {
-        const cadre_row_numbers_t rows = rows_from(self, self->found + i, count - i);
-        unsigned char *to = (unsigned char *)values + i * row_size;
-        int status = rows.count > 0 ? pull_rows(self, dtype, &rows, keys + i, to)
-                                    : pull_first(self, dtype, keys + i, to);
-        if (status < 0) {
-            return status;
-        }
-        here = cadre_max_u64(rows.count, 1);
-    }
-    return 0;
+    const cadre_row_pull_t pull = {.count = count, .keys = keys, .dtype = dtype, .values = values};
+    return cadre_table_pull_rows(self, &pull);
+}
+
+int
+cadre_table_pull_rows(cadre_table_t *self, const cadre_row_pull_t *pull)
+{
+    const cadre_row_reader_t reader = reader_of(self);
+    return cadre_row_reader_pull(&reader, &self->workspace, pull);
 }
 
 /* --- slots --- */
@@ -497,7 +442,8 @@ create(cadre_table_t *self, uint64_t key, uint32_t step)
 
     const uint32_t row = cadre_row_pages_add(self->pages, key);
     cadre_row_index_add(self->index, row);
-    first_values(self, key, self->workspace.block.values);
+    const cadre_row_reader_t reader = reader_of(self);
+    cadre_row_reader_first(&reader, key, self->workspace.block.values);
     store_values(self, row, self->workspace.block.values);
     begin_slots(self, row);
     cadre_row_pages_touch(self->pages, row, step);

@@ -31,6 +31,7 @@
 #include "common/spec/table_spec.h"
 #include "common/wire/message.h"
 #include "ps/core/table/row_pages.h"
+#include "ps/core/table/row_reader.h"
 #include "ps/core/table/sighting_sketch.h"
 #include "ps/core/table/stored_rows.h"
 #include "ps/core/table/table_update.h"
@@ -80,6 +81,9 @@ bool cadre_table_has(const cadre_table_t *self, uint64_t key);
  * as bf16; `values` may then be partly written. */
 int cadre_table_pull(cadre_table_t *self, cadre_dtype_t dtype, size_t count, const uint64_t *keys,
                      void *values);
+
+/* Does the same with rows that go into chunks, or with the help of lanes. */
+int cadre_table_pull_rows(cadre_table_t *self, const cadre_row_pull_t *pull);
 
 /* Returns how many slots the optimizer keeps, and how many numbers of each a row has. */
 size_t cadre_table_slot_count(const cadre_table_t *self);

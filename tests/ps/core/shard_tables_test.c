@@ -240,7 +240,7 @@ run_counted(void *context, size_t count, void (*each)(void *argument, size_t ind
     }
 }
 
-Test(shard_tables, hands_large_updates_to_lanes)
+Test(shard_tables, hands_large_updates_and_pulls_to_lanes)
 {
     enum { MANY = CADRE_LANES_ALONE_COUNT / DIM };
     size_t runs = 0;
@@ -275,6 +275,13 @@ Test(shard_tables, hands_large_updates_to_lanes)
     cadre_message_t message = push_keys_message(3, 0, MANY - 1, keys, gradient, record);
     cr_assert_eq(push(&self, &message), 0);
     cr_expect_eq(runs, 4, "one key less is a small update");
+
+    cadre_auto(cadre_free) float *values = cadre_calloc((size_t)MANY * DIM, sizeof(*values));
+    cr_assert_eq(pull_keys(&self, 0, MANY, keys, values), 0);
+    cr_expect_eq(runs, 5, "a large pull");
+    cr_expect_eq(values[(MANY - 1) * (size_t)DIM], -1);
+    cr_assert_eq(pull_keys(&self, 0, MANY - 1, keys, values), 0);
+    cr_expect_eq(runs, 5, "one key less is a small pull");
     close_shard(&self);
 }
 

@@ -1,8 +1,9 @@
 /*
  * Large updates on lanes, beside the same updates of a table that has none: after each both must be
- * the same bit by bit, and what a snapshot holds must stay what it was.
+ * the same bit by bit, and what a snapshot holds must stay what it was. And large pulls.
  */
 #include <criterion/criterion.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,5 +258,108 @@ Test(table_lanes, find_a_number_that_is_not_finite_wherever_it_is)
         cr_expect_eq(cadre_table_check(self.shared, &update), 0);
     }
     cr_expect_gt(self.runs, 0);
+    tear_down(&self);
+}
+
+/* --- pulls --- */
+
+enum {
+    WANTED = 2 * KEYS,  /* keys, some of which have no row, and some come again */
+    WANTED_ROWS = 1000, /* of a chunk: neither pieces nor blocks of rows end with it */
+};
+
+/* Draws keys that may have rows, in any order. */
+static void
+draw_wanted(fixture_t *self, uint64_t *keys)
+{
+    for (size_t i = 0; i < WANTED; i++) {
+        keys[i] = cadre_random_below(&self->random, KEYS * BETWEEN);
+    }
+}
+
+/* Pulls the same keys of both tables, from the one with lanes into chunks, and compares. */
+static void
+expect_same_rows(fixture_t *self, const uint64_t *keys, cadre_dtype_t dtype)
+{
+    const size_t row_size = self->spec.dim * cadre_dtype_size(dtype);
+    cadre_auto(cadre_free) unsigned char *alone = cadre_calloc(WANTED, row_size);
+    cadre_chunk_t *chunks[WANTED / WANTED_ROWS];
+    for (size_t k = 0; k < CADRE_COUNT_OF(chunks); k++) {
+        chunks[k] = cadre_chunk_new(WANTED_ROWS * row_size);
+    }
+    const cadre_row_pull_t pull = {.count = WANTED,
+                                   .keys = keys,
+                                   .dtype = dtype,
+                                   .chunks = chunks,
+                                   .chunk_rows = WANTED_ROWS,
+                                   .lanes = &self->lanes};
+    self->runs = 0;
+    cr_assert_eq(cadre_table_pull(self->alone, dtype, WANTED, keys, alone), 0);
+    cr_assert_eq(cadre_table_pull_rows(self->shared, &pull), 0);
+    cr_expect_eq(self->runs, 1);
+    for (size_t k = 0; k < CADRE_COUNT_OF(chunks); k++) {
+        cr_expect(memcmp(cadre_chunk_data(chunks[k]), alone + k * WANTED_ROWS * row_size,
+                         WANTED_ROWS * row_size) == 0,
+                  "chunk %zu", k);
+        cadre_chunk_unref(&chunks[k]);
+    }
+}
+
+Test(table_lanes, pull_the_same_rows_in_both_dtypes)
+{
+    static const cadre_dtype_t storages[] = {CADRE_F32, CADRE_BF16};
+    for (size_t i = 0; i < CADRE_COUNT_OF(storages); i++) {
+        fixture_t self;
+        uint64_t keys[WANTED];
+        set_up(&self, DIM, "sgd");
+        self.spec.storage = storages[i];
+        open_tables(&self);
+        push(&self);
+        draw_wanted(&self, keys);
+        expect_same_rows(&self, keys, CADRE_F32);
+        expect_same_rows(&self, keys, CADRE_BF16);
+        tear_down(&self);
+    }
+}
+
+Test(table_lanes, name_the_first_key_whose_value_is_too_large_for_bf16)
+{
+    fixture_t self;
+    uint64_t keys[WANTED];
+    set_up(&self, DIM, "sgd");
+    self.spec.optimizer.parameters[0] = 1; /* the learning rate */
+    open_tables(&self);
+    cadre_table_update_t update = draw(&self);
+    float *number = (float *)cadre_chunk_data(self.chunks[0]) + DIM - 1;
+    *number = FLT_MAX;
+    cadre_table_push(self.shared, &update);
+    draw_wanted(&self, keys);
+    keys[WANTED - 5] = self.keys[0];
+    for (size_t i = 0; i < WANTED - 5; i++) {
+        keys[i] = keys[i] == self.keys[0] ? self.keys[1] : keys[i];
+    }
+    cadre_auto(cadre_free) uint16_t *values = cadre_calloc((size_t)WANTED * DIM, sizeof(*values));
+    const cadre_row_pull_t pull = {
+        .count = WANTED, .keys = keys, .dtype = CADRE_BF16, .values = values, .lanes = &self.lanes};
+    cr_expect_eq(cadre_table_pull_rows(self.shared, &pull), CADRE_ENOTFINITE);
+    cr_expect(strstr(cadre_error_text(), "too large for bf16"), "%s", cadre_error_text());
+    tear_down(&self);
+}
+
+Test(table_lanes, sleep_where_few_rows_are_pulled)
+{
+    enum { FEW = CADRE_LANES_ALONE_COUNT / DIM };
+    fixture_t self;
+    set_up(&self, DIM, "sgd");
+    open_tables(&self);
+    cadre_auto(cadre_free) uint64_t *keys = cadre_calloc(FEW + 1, sizeof(*keys));
+    cadre_auto(cadre_free) float *values = cadre_calloc((FEW + 1) * DIM, sizeof(*values));
+    cadre_row_pull_t pull = {
+        .count = FEW, .keys = keys, .dtype = CADRE_F32, .values = values, .lanes = &self.lanes};
+    cr_expect_eq(cadre_table_pull_rows(self.shared, &pull), 0);
+    cr_expect_eq(self.runs, 0);
+    pull.count++;
+    cr_expect_eq(cadre_table_pull_rows(self.shared, &pull), 0);
+    cr_expect_eq(self.runs, 1);
     tear_down(&self);
 }
