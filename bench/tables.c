@@ -3,16 +3,22 @@
  * table grows, and rows read and updated per second, beside as many rows of an array, which are
  * found without a search.
  */
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
+#include "common/checkpoint/disk.h"
 #include "ps/core/table/table.h"
+#include "ps/huge_keeper.h"
 
 enum {
     DIM = 64, /* unless told otherwise */
@@ -22,10 +28,12 @@ enum {
     BATCH = 4096,
     BATCHES = 64,
     REPETITIONS = 7,
+    LONG_MS = 10, /* an update that takes longer is counted */
 };
 
 typedef struct {
     cadre_chunk_pool_t *pool;
+    cadre_huge_keeper_t *huge_keeper;
     cadre_table_t *table;
     uint64_t rows;
     size_t dim;
@@ -40,6 +48,7 @@ subject_fini(subject_t *self)
 {
     cadre_table_close(&self->table);
     cadre_chunk_pool_destroy(&self->pool);
+    cadre_huge_keeper_destroy(&self->huge_keeper);
     free(self->keys);
     free(self->gradient);
     free(self->values);
@@ -66,7 +75,13 @@ subject_init(subject_t *self, const cadre_bench_t *bench)
         return status;
     }
     spec.row_wise = true;
+    status = cadre_huge_keeper_open(&self->huge_keeper);
+    if (status < 0) {
+        return status;
+    }
+    const cadre_huge_source_t huge_source = cadre_huge_keeper_source(self->huge_keeper);
     self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    cadre_chunk_pool_set_huge_source(self->pool, &huge_source);
     self->keys = cadre_calloc((size_t)BATCHES * BATCH, sizeof(*self->keys));
     self->gradient = cadre_calloc(BATCH * self->dim, sizeof(float));
     self->values = cadre_calloc(BATCH * self->dim, sizeof(float));
@@ -76,20 +91,60 @@ subject_init(subject_t *self, const cadre_bench_t *bench)
     return cadre_table_open(&self->table, &spec, self->pool);
 }
 
+/* What this thread had until now, or between two moments. */
+typedef struct {
+    double seconds;
+    double cpu;     /* seconds that it ran */
+    double waiting; /* seconds that it could have run, but others had the CPU */
+    long switches;  /* how often the CPU was taken from it */
+} moment_t;
+
 /* How long updates took while the table grew. */
 typedef struct {
-    double longest;     /* seconds */
+    moment_t longest;
     double longest_cpu; /* CPU time, which does not count what others did meanwhile */
+    double long_count;  /* updates above LONG_MS */
+    double long_cpu_count;
     double all;
 } growth_t;
 
-/* Returns the CPU time of this thread in seconds. */
-static double
-cpu_now(void)
+/* Returns what this thread had until now. `statistics` is /proc/thread-self/schedstat, open; -1:
+ * the system has none, and nothing is known of waiting. */
+static moment_t
+moment_now(int statistics)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+    char text[64] = "";
+    unsigned long long ran = 0;
+    unsigned long long waited = 0;
+    ssize_t size = pread(statistics, text, sizeof(text) - 1, 0);
+    if (size <= 0 || sscanf(text, "%llu %llu", &ran, &waited) != 2) {
+        waited = 0;
+    }
+    struct rusage usage = {.ru_nivcsw = 0};
+    getrusage(RUSAGE_THREAD, &usage);
+    struct timespec cpu;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    return (moment_t){.seconds = cadre_bench_now(),
+                      .cpu = (double)cpu.tv_sec + 1e-9 * (double)cpu.tv_nsec,
+                      .waiting = 1e-9 * (double)waited,
+                      .switches = usage.ru_nivcsw};
+}
+
+/* Counts an update that began at one moment and ended at another. */
+static void
+count_update(growth_t *growth, const moment_t *begin, const moment_t *end)
+{
+    const moment_t update = {.seconds = end->seconds - begin->seconds,
+                             .cpu = end->cpu - begin->cpu,
+                             .waiting = end->waiting - begin->waiting,
+                             .switches = end->switches - begin->switches};
+    if (update.seconds > growth->longest.seconds) {
+        growth->longest = update;
+    }
+    growth->longest_cpu = fmax(growth->longest_cpu, update.cpu);
+    growth->long_count += update.seconds > LONG_MS * 1e-3;
+    growth->long_cpu_count += update.cpu > LONG_MS * 1e-3;
+    growth->all += update.seconds;
 }
 
 /* Makes all rows, with keys from 0 on. */
@@ -98,12 +153,13 @@ grow(subject_t *self, growth_t *growth)
 {
     uint64_t keys[KEYS];
     *growth = (growth_t){.all = 0};
+    cadre_auto(cadre_disk_close) int statistics =
+        open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     for (uint64_t first = 0; first < self->rows; first += KEYS) {
         for (uint64_t i = 0; i < KEYS; i++) {
             keys[i] = first + i;
         }
-        double cpu = cpu_now();
-        double begin = cadre_bench_now();
+        const moment_t begin = moment_now(statistics);
         int status = cadre_table_check(
             self->table,
             &(cadre_table_update_t){.count = KEYS, .keys = keys, .numbers = self->gradient});
@@ -112,10 +168,8 @@ grow(subject_t *self, growth_t *growth)
         }
         cadre_table_push(self->table, &(cadre_table_update_t){
                                           .count = KEYS, .keys = keys, .numbers = self->gradient});
-        double seconds = cadre_bench_now() - begin;
-        growth->longest = fmax(growth->longest, seconds);
-        growth->longest_cpu = fmax(growth->longest_cpu, cpu_now() - cpu);
-        growth->all += seconds;
+        const moment_t end = moment_now(statistics);
+        count_update(growth, &begin, &end);
     }
     return 0;
 }
@@ -204,11 +258,23 @@ report_growth(cadre_bench_t *bench, const subject_t *subject, const growth_t *gr
     const double payload = sizeof(uint64_t) + (double)(subject->dim + 1) * sizeof(float);
     const double millions = (double)subject->rows * 1e-6;
     cadre_bench_figure_t figure = {
-        .section = "tables", .unit = "ms", .value = growth->longest * 1e3};
+        .section = "tables", .unit = "ms", .value = growth->longest.seconds * 1e3};
     cadre_bench_report_add(&bench->report, &figure, "longest update, growing to %.1f M rows",
                            millions);
+    figure.value = growth->longest.cpu * 1e3;
+    cadre_bench_report_add(&bench->report, &figure, "of these, its own CPU time");
+    figure.value = growth->longest.waiting * 1e3;
+    cadre_bench_report_add(&bench->report, &figure,
+                           "of these, others had the CPU (switched %ld times)",
+                           growth->longest.switches);
     figure.value = growth->longest_cpu * 1e3;
     cadre_bench_report_add(&bench->report, &figure, "longest update, CPU time");
+    figure.unit = "updates";
+    figure.value = growth->long_count;
+    cadre_bench_report_add(&bench->report, &figure, "above %d ms, of %.0f", LONG_MS,
+                           ceil((double)subject->rows / KEYS));
+    figure.value = growth->long_cpu_count;
+    cadre_bench_report_add(&bench->report, &figure, "above %d ms of CPU time", LONG_MS);
     figure.unit = "M rows/s";
     figure.value = millions / growth->all;
     cadre_bench_report_add(&bench->report, &figure, "rows made, %d in an update", KEYS);

@@ -18,6 +18,7 @@
 #include "common/wire/codec.h"
 #include "ps/core/intake.h"
 #include "ps/core/shard_steps.h"
+#include "ps/huge_keeper.h"
 #include "ps/lane_pool.h"
 #include "ps/load_actor.h"
 
@@ -38,6 +39,7 @@ typedef struct {
     cadre_admission_t *admission;
     cadre_lane_pool_t *lanes;
     cadre_lane_pool_t *table_lanes; /* NULL: those lanes are for tables too */
+    cadre_huge_keeper_t *huge_keeper;
     cadre_shard_effects_t effects;
     cadre_frames_t frames;
     /* Where a worker in this process calls the shard; NULL: everything comes by sockets. */
@@ -605,6 +607,7 @@ run(void *pipe, void *argument)
     cadre_admission_destroy(&self->admission);
     cadre_lane_pool_destroy(&self->lanes);
     cadre_lane_pool_destroy(&self->table_lanes);
+    cadre_huge_keeper_destroy(&self->huge_keeper);
     cadre_shard_effects_fini(&self->effects);
     cadre_frames_fini(&self->frames);
     cadre_monitor_close(&self->monitor);
@@ -638,12 +641,16 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         status = cadre_lane_pool_open(options->table_lanes, &self->table_lanes);
     }
     if (status == 0) {
+        status = cadre_huge_keeper_open(&self->huge_keeper);
+    }
+    if (status == 0) {
         status = cadre_load_actor_open(context, options->folders, &self->load_steps, &self->load);
     }
     if (status == 0) {
         shard.lanes = cadre_lane_pool_lanes(self->lanes);
         shard.table_lanes =
             self->table_lanes ? cadre_lane_pool_lanes(self->table_lanes) : shard.lanes;
+        shard.huge_source = cadre_huge_keeper_source(self->huge_keeper);
         shard.on_step = on_step;
         shard.step_context = self;
         self->data = data;
@@ -662,6 +669,7 @@ cadre_shard_actor_open(cadre_context_t *context, const cadre_shard_actor_options
         cadre_admission_destroy(&self->admission);
         cadre_lane_pool_destroy(&self->lanes);
         cadre_lane_pool_destroy(&self->table_lanes);
+        cadre_huge_keeper_destroy(&self->huge_keeper);
         cadre_pipe_close(&self->wake);
         cadre_pipe_close(&self->woken);
         free(self);

@@ -48,6 +48,7 @@ cadre_shard_new(const cadre_shard_options_t *options)
     cadre_shard_t *self = cadre_calloc(1, sizeof(*self));
     const cadre_shard_parts_options_t parts = {.size_bytes_max = options->size_bytes_max,
                                                .lanes = options->table_lanes,
+                                               .huge_source = options->huge_source,
                                                .on_step = options->on_step,
                                                .step_context = options->step_context};
     self->options = *options;

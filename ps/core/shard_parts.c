@@ -34,6 +34,7 @@ cadre_shard_parts_new(const cadre_shard_parts_options_t *options)
     cadre_shard_parts_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
     self->pool = cadre_chunk_pool_new(CADRE_CHUNK_POOL_SIZE_MAX);
+    cadre_chunk_pool_set_huge_source(self->pool, &options->huge_source);
     return self;
 }
 

@@ -53,8 +53,9 @@ typedef struct {
 } cadre_named_parts_t;
 
 typedef struct {
-    uint64_t size_bytes_max; /* values and slots together */
-    cadre_lanes_t lanes;     /* that help where many rows are pulled; zeroed: none */
+    uint64_t size_bytes_max;         /* values and slots together */
+    cadre_lanes_t lanes;             /* that help where many rows are pulled; zeroed: none */
+    cadre_huge_source_t huge_source; /* of large tables */
     /* Called after each chunk of initial values that is drawn; or NULL. */
     void (*on_step)(void *context);
     void *step_context;

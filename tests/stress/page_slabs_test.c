@@ -97,7 +97,7 @@ main(void)
     pthread_cond_init(&queue.changed, NULL);
     expect(pthread_create(&thread, NULL, drop_pages, &queue) == 0, "a thread starts");
 
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *batch[BATCH];
     for (uint64_t round = 0; round < ROUNDS; round++) {
         cadre_chunk_t *chunk = cadre_page_slabs_take(slabs);

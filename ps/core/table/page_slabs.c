@@ -31,6 +31,7 @@ struct slab {
 };
 
 struct cadre_page_slabs {
+    cadre_huge_source_t huge_source;
     size_t page_size;
     size_t stride; /* from one place to the next */
     unsigned places;
@@ -44,9 +45,10 @@ struct cadre_page_slabs {
 };
 
 cadre_page_slabs_t *
-cadre_page_slabs_new(size_t page_size)
+cadre_page_slabs_new(size_t page_size, cadre_huge_source_t huge_source)
 {
     cadre_page_slabs_t *self = cadre_calloc(1, sizeof(*self));
+    self->huge_source = huge_source;
     self->page_size = page_size;
     self->stride = (page_size + LINE_SIZE - 1) / LINE_SIZE * LINE_SIZE;
     cadre_assert(page_size > 0 && self->stride * CADRE_SLAB_PAGES_MIN <= CADRE_HUGE_SIZE);
@@ -89,7 +91,7 @@ static slab_t *
 add_slab(cadre_page_slabs_t *self)
 {
     slab_t *slab = cadre_calloc(1, sizeof(*slab));
-    slab->bytes = cadre_huge_alloc();
+    slab->bytes = cadre_huge_source_take(&self->huge_source);
     atomic_init(&slab->holders, 1);
     atomic_init(&slab->free, all_places(self));
     for (unsigned i = 0; i < self->places; i++) {

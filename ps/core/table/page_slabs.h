@@ -20,6 +20,7 @@
 
 #include "common/base/memory.h"
 #include "common/tensor/chunk.h"
+#include "ps/core/values/huge_source.h"
 
 enum {
     CADRE_SLAB_PAGES_MAX = 64, /* pages of a slab; smaller ones leave some of it unused */
@@ -30,8 +31,8 @@ enum {
 typedef struct cadre_page_slabs cadre_page_slabs_t;
 
 /* Returns a source of pages of `page_size` bytes, of at most CADRE_HUGE_SIZE /
- * CADRE_SLAB_PAGES_MIN. */
-cadre_page_slabs_t *cadre_page_slabs_new(size_t page_size);
+ * CADRE_SLAB_PAGES_MIN, in slabs that are taken from `huge_source`. */
+cadre_page_slabs_t *cadre_page_slabs_new(size_t page_size, cadre_huge_source_t huge_source);
 
 void cadre_page_slabs_destroy(cadre_page_slabs_t **self_p);
 

@@ -218,7 +218,8 @@ new_page(cadre_row_pages_t *self)
             self->page_size > CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN) {
             return cadre_chunk_pool_take(self->pool, self->page_size);
         }
-        self->slabs = cadre_page_slabs_new(self->page_size);
+        self->slabs =
+            cadre_page_slabs_new(self->page_size, cadre_chunk_pool_huge_source(self->pool));
     }
     return cadre_page_slabs_take(self->slabs);
 }

@@ -22,6 +22,7 @@ typedef struct {
 struct cadre_chunk_pool {
     size_t size_bytes_max;
     size_t size_bytes;
+    cadre_huge_source_t huge_source;
     pool_class_t classes[CADRE_CHUNK_POOL_CLASSES];
 };
 
@@ -136,4 +137,16 @@ size_t
 cadre_chunk_pool_size_bytes(const cadre_chunk_pool_t *self)
 {
     return self->size_bytes;
+}
+
+void
+cadre_chunk_pool_set_huge_source(cadre_chunk_pool_t *self, const cadre_huge_source_t *source)
+{
+    self->huge_source = *source;
+}
+
+cadre_huge_source_t
+cadre_chunk_pool_huge_source(const cadre_chunk_pool_t *self)
+{
+    return self->huge_source;
 }

@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "common/tensor/chunk.h"
+#include "ps/core/values/huge_source.h"
 
 enum {
     CADRE_CHUNK_POOL_CLASSES = 32,         /* sizes kept at a time */
@@ -37,6 +38,11 @@ cadre_chunk_t *cadre_chunk_pool_take(cadre_chunk_pool_t *self, size_t size_bytes
 /* Takes the caller's reference to a chunk, to hand the chunk out again once nobody else holds it;
  * over the limits the oldest chunks of that size, or this one, are let go. */
 void cadre_chunk_pool_put(cadre_chunk_pool_t *self, cadre_chunk_t **chunk_p);
+
+/* Say where what is larger than chunks of values has huge pages from, for those who have the pool:
+ * zeroed at first. */
+void cadre_chunk_pool_set_huge_source(cadre_chunk_pool_t *self, const cadre_huge_source_t *source);
+cadre_huge_source_t cadre_chunk_pool_huge_source(const cadre_chunk_pool_t *self);
 
 /* Returns the bytes of the chunks that the pool holds references to. */
 size_t cadre_chunk_pool_size_bytes(const cadre_chunk_pool_t *self);

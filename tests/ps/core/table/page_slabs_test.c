@@ -30,7 +30,7 @@ check(const cadre_chunk_t *chunk, unsigned number)
 Test(page_slabs, keeps_pages_apart)
 {
     enum { PAGES = 3 * PER_SLAB };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
         cr_assert_eq(cadre_page_slabs_count(slabs), (i + PER_SLAB - 1) / PER_SLAB);
@@ -47,7 +47,7 @@ Test(page_slabs, keeps_pages_apart)
 Test(page_slabs, uses_places_again_that_were_given_back)
 {
     enum { PAGES = 20 * PER_SLAB };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
         chunks[i] = cadre_page_slabs_take(slabs);
@@ -71,7 +71,7 @@ Test(page_slabs, uses_places_again_that_were_given_back)
 Test(page_slabs, leaves_pages_that_outlive_their_owner)
 {
     enum { PAGES = PER_SLAB + 1 };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
         chunks[i] = cadre_page_slabs_take(slabs);
@@ -89,7 +89,7 @@ Test(page_slabs, leaves_pages_that_outlive_their_owner)
 Test(page_slabs, has_as_many_places_as_a_word_has_bits_for_small_pages)
 {
     enum { SMALL = 100 };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(SMALL);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(SMALL, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MAX + 1];
     for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MAX; i++) {
         chunks[i] = cadre_page_slabs_take(slabs);
@@ -105,7 +105,8 @@ Test(page_slabs, has_as_many_places_as_a_word_has_bits_for_small_pages)
 
 Test(page_slabs, takes_the_largest_page_that_is_worth_a_slab)
 {
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN,
+                                                     (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MIN + 1];
     for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MIN; i++) {
         chunks[i] = cadre_page_slabs_take(slabs);
@@ -147,7 +148,7 @@ trim_all(cadre_page_slabs_t *slabs)
 Test(page_slabs, gives_the_memory_of_free_slabs_back_but_for_a_few)
 {
     enum { SLABS = 3 * CADRE_SLABS_SPARE, PAGES = SLABS * PER_SLAB };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     cadre_page_slabs_trim(slabs);
     take_all(slabs, chunks, PAGES);
@@ -172,7 +173,8 @@ Test(page_slabs, gives_the_memory_of_free_slabs_back_but_for_a_few)
 Test(page_slabs, adds_no_slab_while_others_have_places)
 {
     enum { SLABS = 100, PAGES = SLABS * CADRE_SLAB_PAGES_MIN, HELD = PAGES / 2 };
-    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN);
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(CADRE_HUGE_SIZE / CADRE_SLAB_PAGES_MIN,
+                                                     (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
         chunks[i] = cadre_page_slabs_take(slabs);
