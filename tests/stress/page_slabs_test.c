@@ -83,7 +83,7 @@ hand_over(cadre_page_slabs_t *slabs, queue_t *queue, cadre_chunk_t **batch)
         queue_put(queue, batch[i]);
     }
     for (size_t i = 0; i < cadre_page_slabs_count(slabs); i++) {
-        cadre_page_slabs_trim(slabs);
+        cadre_page_slabs_trim(slabs, 8);
     }
     expect(cadre_page_slabs_emptied(slabs) > 0, "memory is given back");
 }
@@ -100,7 +100,7 @@ main(void)
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *batch[BATCH];
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        cadre_chunk_t *chunk = cadre_page_slabs_take(slabs);
+        cadre_chunk_t *chunk = cadre_page_slabs_take(slabs, 0);
         uint64_t *words = cadre_chunk_data(chunk);
         for (size_t at = 0; at < PAGE_SIZE; at += LINE_SIZE) {
             words[at / sizeof(*words)] = round;

@@ -16,6 +16,8 @@ enum {
     PREFETCH_LINES = 8,
     STEPS_AHEAD = 12,      /* rows whose last update the CPU is asked for before it is needed */
     ROW_NONE = -1,         /* the end of the list of free rows */
+    KEYS_PER_MOVE = 1024,  /* keys of an update for one more page that is moved after it, */
+    TRIM_LOOKS = 8,        /* and for so many more slabs that are looked at */
     SMALL_SIZE = 16 << 20, /* bytes of pages, before slabs are used: a small table leaves none of
                               them half empty, and fits the CPU's caches */
 };
@@ -209,9 +211,9 @@ number_at(const cadre_row_pages_t *self, uint32_t row, int slot)
     return bytes + self->slot_offsets[slot] + i * self->layout.slot_sizes[slot];
 }
 
-/* Returns memory for a page: a place of a slab, once there are enough pages to fill some. */
+/* Returns memory for page `number`: a place of a slab, once there are enough pages to fill some. */
 static cadre_chunk_t *
-new_page(cadre_row_pages_t *self)
+new_page(cadre_row_pages_t *self, size_t number)
 {
     if (!self->slabs) {
         if (self->page_count * self->page_size < SMALL_SIZE ||
@@ -221,7 +223,7 @@ new_page(cadre_row_pages_t *self)
         self->slabs =
             cadre_page_slabs_new(self->page_size, cadre_chunk_pool_huge_source(self->pool));
     }
-    return cadre_page_slabs_take(self->slabs);
+    return cadre_page_slabs_take(self->slabs, (uint32_t)number);
 }
 
 /* Drops a page that was replaced: where it came from, or would now, it can be used again. */
@@ -247,7 +249,7 @@ take_page(cadre_row_pages_t *self, size_t number)
         return;
     }
 
-    cadre_chunk_t *copy = new_page(self);
+    cadre_chunk_t *copy = new_page(self, number);
     memcpy(cadre_chunk_data(copy), page->bytes, self->page_size);
     drop_page(self, &page->chunk);
     page->chunk = copy;
@@ -287,7 +289,7 @@ static void
 add_page(cadre_row_pages_t *self)
 {
     page_t *page = add_position(self);
-    page->chunk = new_page(self);
+    page->chunk = new_page(self, self->page_count - 1);
     page->bytes = cadre_chunk_data(page->chunk);
     memset(page->bytes, 0, self->page_size); /* what was never used is written to disk, too */
 }
@@ -665,7 +667,7 @@ cadre_row_pages_load(cadre_row_pages_t *self, uint32_t position, const void *byt
         return cadre_fail(CADRE_ECORRUPT, "page %u of a table comes twice", position);
     }
 
-    page->chunk = new_page(self);
+    page->chunk = new_page(self, position);
     page->bytes = cadre_chunk_data(page->chunk);
     memcpy(page->bytes, bytes, size_bytes);
     const uint32_t after = cadre_row_pages_after(self, position);
@@ -710,11 +712,43 @@ cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot)
     *snapshot = (cadre_row_snapshot_t){.count = 0};
 }
 
-void
-cadre_row_pages_trim(cadre_row_pages_t *self)
+/* Copies a page to another place, so that its slab has none left. One that others hold stays where
+ * it is; its row and what is known of its changes stay as they are. */
+static void
+move_page(cadre_row_pages_t *self, const cadre_stray_page_t *stray)
 {
-    if (self->slabs) {
-        cadre_page_slabs_trim(self->slabs);
+    if (!cadre_chunk_alone(self->blocks[stray->name / BLOCK_PAGES].chunk)) {
+        return;
+    }
+    page_t *page = page_at(self, stray->name);
+    if (page->bytes != stray->bytes || !cadre_chunk_alone(page->chunk)) {
+        return;
+    }
+    cadre_chunk_t *copy = cadre_page_slabs_take_partial(self->slabs, stray->name);
+    if (!copy) {
+        return;
+    }
+
+    memcpy(cadre_chunk_data(copy), page->bytes, self->page_size);
+    cadre_chunk_unref(&page->chunk);
+    page->chunk = copy;
+    page->bytes = cadre_chunk_data(copy);
+}
+
+void
+cadre_row_pages_trim(cadre_row_pages_t *self, size_t key_count)
+{
+    if (!self->slabs) {
+        return;
+    }
+
+    const size_t effort = 1 + key_count / KEYS_PER_MOVE;
+    cadre_page_slabs_trim(self->slabs, effort * TRIM_LOOKS);
+    cadre_stray_page_t strays[CADRE_SLAB_PAGES_MAX];
+    const size_t count = cadre_page_slabs_list_strays(
+        self->slabs, cadre_min_u64(effort, CADRE_SLAB_PAGES_MAX), strays);
+    for (size_t i = 0; i < count; i++) {
+        move_page(self, &strays[i]);
     }
 }
 
@@ -733,4 +767,15 @@ cadre_row_pages_growth(const cadre_row_pages_t *self, uint64_t count)
     const uint64_t pages = (rows + cadre_row_pages_per_page(self) - 1) >> self->shift;
     const uint64_t blocks = (pages + BLOCK_PAGES - 1) / BLOCK_PAGES;
     return pages * self->page_size + blocks * BLOCK_PAGES * sizeof(page_t);
+}
+
+uint64_t
+cadre_row_pages_slab_bytes(const cadre_row_pages_t *self)
+{
+    if (!self->slabs) {
+        return 0;
+    }
+    const size_t slabs =
+        cadre_page_slabs_count(self->slabs) - cadre_page_slabs_emptied(self->slabs);
+    return (uint64_t)slabs * CADRE_HUGE_SIZE;
 }

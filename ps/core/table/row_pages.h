@@ -191,14 +191,18 @@ int cadre_row_pages_load_end(cadre_row_pages_t *self);
 
 void cadre_row_snapshot_fini(cadre_row_snapshot_t *snapshot);
 
-/* Gives some of the memory back that pages have left which were replaced: each call a little, after
- * each update. */
-void cadre_row_pages_trim(cadre_row_pages_t *self);
+/* Gives some of the memory back that pages have left which were replaced, and moves some that stand
+ * alone between such: each call a little, after each update, the more the more keys it has. */
+void cadre_row_pages_trim(cadre_row_pages_t *self, size_t key_count);
 
 /* Returns the bytes of all pages and of what finds them; and about how many more they would be with
  * `count` more rows. Neither counts copies that snapshots hold, nor places of slabs that are free:
  * these depend on when a snapshot was written, and not on the updates alone. */
 uint64_t cadre_row_pages_size_bytes(const cadre_row_pages_t *self);
 uint64_t cadre_row_pages_growth(const cadre_row_pages_t *self, uint64_t count);
+
+/* Returns the bytes of slabs (page_slabs.h) that have memory: of most pages of a large table, of
+ * copies that snapshots hold, and of free places. */
+uint64_t cadre_row_pages_slab_bytes(const cadre_row_pages_t *self);
 
 #endif

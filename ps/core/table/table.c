@@ -641,7 +641,7 @@ cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
         push_alone(self, update);
     }
     expire(self, update->count, (uint32_t)self->figures.steps);
-    cadre_row_pages_trim(self->pages);
+    cadre_row_pages_trim(self->pages, update->count);
 }
 
 /* --- assignments --- */

@@ -34,7 +34,7 @@ Test(page_slabs, keeps_pages_apart)
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
         cr_assert_eq(cadre_page_slabs_count(slabs), (i + PER_SLAB - 1) / PER_SLAB);
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         fill(chunks[i], i);
     }
     for (unsigned i = 0; i < PAGES; i++) {
@@ -50,14 +50,14 @@ Test(page_slabs, uses_places_again_that_were_given_back)
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         fill(chunks[i], i % 251);
     }
     for (unsigned i = 0; i < PAGES; i += 2) {
         cadre_chunk_unref(&chunks[i]);
     }
     for (unsigned i = 0; i < PAGES; i += 2) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         fill(chunks[i], i % 251);
     }
     cr_assert_eq(cadre_page_slabs_count(slabs), 20);
@@ -74,7 +74,7 @@ Test(page_slabs, leaves_pages_that_outlive_their_owner)
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         fill(chunks[i], i);
     }
     cadre_chunk_unref(&chunks[0]);
@@ -92,7 +92,7 @@ Test(page_slabs, has_as_many_places_as_a_word_has_bits_for_small_pages)
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(SMALL, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MAX + 1];
     for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MAX; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         memset(cadre_chunk_data(chunks[i]), (int)i, SMALL);
         cr_assert_eq(cadre_page_slabs_count(slabs), 1 + i / CADRE_SLAB_PAGES_MAX);
     }
@@ -109,7 +109,7 @@ Test(page_slabs, takes_the_largest_page_that_is_worth_a_slab)
                                                      (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[CADRE_SLAB_PAGES_MIN + 1];
     for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MIN; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         cr_assert_eq(cadre_page_slabs_count(slabs), 1 + i / CADRE_SLAB_PAGES_MIN);
     }
     for (unsigned i = 0; i <= CADRE_SLAB_PAGES_MIN; i++) {
@@ -123,7 +123,7 @@ static void
 take_all(cadre_page_slabs_t *slabs, cadre_chunk_t **chunks, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
         fill(chunks[i], i % 251);
     }
 }
@@ -141,23 +141,23 @@ static void
 trim_all(cadre_page_slabs_t *slabs)
 {
     for (size_t i = 0; i < 2 * cadre_page_slabs_count(slabs); i++) {
-        cadre_page_slabs_trim(slabs);
+        cadre_page_slabs_trim(slabs, 8);
     }
 }
 
 Test(page_slabs, gives_the_memory_of_free_slabs_back_but_for_a_few)
 {
-    enum { SLABS = 3 * CADRE_SLABS_SPARE, PAGES = SLABS * PER_SLAB };
+    enum { SLABS = 24, PAGES = SLABS * PER_SLAB };
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
-    cadre_page_slabs_trim(slabs);
+    cadre_page_slabs_trim(slabs, 8);
     take_all(slabs, chunks, PAGES);
     trim_all(slabs);
     cr_expect_eq(cadre_page_slabs_emptied(slabs), 0);
 
     drop_all(chunks, PAGES - 1);
     trim_all(slabs);
-    cr_expect_eq(cadre_page_slabs_emptied(slabs), SLABS - CADRE_SLABS_SPARE - 1);
+    cr_expect_eq(cadre_page_slabs_emptied(slabs), SLABS - 2); /* one has a page, one is spare */
     cr_expect_eq(cadre_page_slabs_count(slabs), SLABS);
     check(chunks[PAGES - 1], (PAGES - 1) % 251);
 
@@ -177,7 +177,7 @@ Test(page_slabs, adds_no_slab_while_others_have_places)
                                                      (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
     for (unsigned i = 0; i < PAGES; i++) {
-        chunks[i] = cadre_page_slabs_take(slabs);
+        chunks[i] = cadre_page_slabs_take(slabs, 0);
     }
     for (unsigned round = 0; round < 2; round++) {
         const unsigned first = round == 0 ? HELD : 0;
@@ -185,12 +185,71 @@ Test(page_slabs, adds_no_slab_while_others_have_places)
             cadre_chunk_unref(&chunks[i]);
         }
         for (unsigned i = first; i < first + HELD; i++) {
-            chunks[i] = cadre_page_slabs_take(slabs);
+            chunks[i] = cadre_page_slabs_take(slabs, 0);
         }
         cr_expect_eq(cadre_page_slabs_count(slabs), SLABS);
     }
     for (unsigned i = 0; i < PAGES; i++) {
         cadre_chunk_unref(&chunks[i]);
+    }
+    cadre_page_slabs_destroy(&slabs);
+}
+
+/* Moves what it is told to, and returns how many pages that were. */
+static unsigned
+move_strays(cadre_page_slabs_t *slabs, cadre_chunk_t **chunks)
+{
+    enum { AT_ONCE = 3 };
+    cadre_stray_page_t strays[AT_ONCE];
+    const size_t count = cadre_page_slabs_list_strays(slabs, AT_ONCE, strays);
+    unsigned moved = 0;
+    for (size_t i = 0; i < count; i++) {
+        cadre_chunk_t **chunk = &chunks[strays[i].name];
+        cr_assert_eq(cadre_chunk_data(*chunk), strays[i].bytes);
+        cadre_chunk_t *copy = cadre_page_slabs_take_partial(slabs, strays[i].name);
+        if (copy) {
+            cr_assert_neq((uintptr_t)cadre_chunk_data(copy) / CADRE_HUGE_SIZE,
+                          (uintptr_t)strays[i].bytes / CADRE_HUGE_SIZE);
+            fill(copy, strays[i].name % 251);
+            cadre_chunk_unref(chunk);
+            *chunk = copy;
+            moved++;
+        }
+    }
+    return moved;
+}
+
+Test(page_slabs, clears_those_of_which_most_places_are_free)
+{
+    enum { SLABS = 64, PAGES = SLABS * PER_SLAB, KEPT_EVERY = 8, TURNS = 2000 };
+    cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
+    static cadre_chunk_t *chunks[PAGES];
+    for (unsigned i = 0; i < PAGES; i++) {
+        chunks[i] = cadre_page_slabs_take(slabs, i);
+        fill(chunks[i], i % 251);
+    }
+    unsigned kept = 0;
+    for (unsigned i = 0; i < PAGES; i++) {
+        if (i % KEPT_EVERY == 0 || i < PAGES / 4) { /* a quarter of the slabs are full */
+            kept++;
+        } else {
+            cadre_chunk_unref(&chunks[i]);
+        }
+    }
+
+    unsigned moved = 0;
+    for (int i = 0; i < TURNS; i++) {
+        cadre_page_slabs_trim(slabs, 8);
+        moved += move_strays(slabs, chunks);
+    }
+    const size_t in_use = cadre_page_slabs_count(slabs) - cadre_page_slabs_emptied(slabs);
+    cr_expect_leq(in_use, kept / PER_SLAB + SLABS / CADRE_SLACK + 3);
+    cr_expect_lt(moved, kept - PAGES / 4, "of what was in full slabs nothing moves");
+    for (unsigned i = 0; i < PAGES; i++) {
+        if (chunks[i]) {
+            check(chunks[i], i % 251);
+            cadre_chunk_unref(&chunks[i]);
+        }
     }
     cadre_page_slabs_destroy(&slabs);
 }

@@ -1,7 +1,10 @@
 #include "ps/core/table/row_pages.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/base/memory.h"
 
 TestSuite(row_pages, .timeout = 240);
 
@@ -255,6 +258,108 @@ Test(row_pages, keeps_many_pages_and_their_snapshots)
         cadre_row_pages_destroy(&fork);
         cadre_row_snapshot_fini(&snapshot);
     }
+    cadre_row_pages_destroy(&pages);
+    cadre_chunk_pool_destroy(&pool);
+}
+
+enum { STRAY_EVERY = 10, TRIMS = 2000 }; /* one page of so many is not changed */
+
+static void
+note_places(const cadre_row_pages_t *pages, uint32_t rows, const void **places)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        places[i] = cadre_row_pages_read(pages, i, -1);
+    }
+}
+
+static void
+trim_all(cadre_row_pages_t *pages)
+{
+    for (int i = 0; i < TRIMS; i++) {
+        cadre_row_pages_trim(pages, 8 << 10);
+    }
+}
+
+static bool
+is_changed(const cadre_row_pages_t *pages, uint32_t row)
+{
+    return row / cadre_row_pages_per_page(pages) % STRAY_EVERY != 0;
+}
+
+/* Changes the rows of most pages while a snapshot holds all of them. No page moves while the
+ * snapshot still holds those that were not changed, and what some copies took the place of. */
+static void
+change_most(cadre_row_pages_t *pages, uint32_t rows)
+{
+    enum { HELD_EVERY = STRAY_EVERY / 2 };
+    cadre_row_snapshot_t snapshot;
+    cadre_row_pages_snapshot(pages, 0, 1, &snapshot);
+    for (uint32_t i = 0; i < rows; i++) {
+        if (is_changed(pages, i)) {
+            *(float *)cadre_row_pages_write(pages, i, -1) += 1;
+        }
+    }
+
+    const void **places = cadre_calloc(rows, sizeof(*places));
+    note_places(pages, rows, places);
+    for (size_t i = 0; i < snapshot.count; i++) {
+        if (i % HELD_EVERY != 0) {
+            cadre_chunk_unref(&snapshot.chunks[i]);
+        }
+    }
+    trim_all(pages);
+    uint32_t moved = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        moved += cadre_row_pages_read(pages, i, -1) != places[i];
+    }
+    cr_assert_lt(moved, rows / 20, "%u rows", moved); /* but for those of the newest slab */
+    free(places);
+    cadre_row_snapshot_fini(&snapshot);
+}
+
+Test(row_pages, give_the_memory_back_that_a_snapshot_took)
+{
+    enum { ROWS = 6000, VALUES = 4096 };
+    const cadre_row_layout_t wide = {.value_size = VALUES * sizeof(float)};
+    cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+    cadre_row_pages_t *pages = cadre_row_pages_new(&wide, pool);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        cadre_row_pages_add(pages, i);
+        *(float *)cadre_row_pages_write(pages, i, -1) = (float)i;
+    }
+    const uint64_t before = cadre_row_pages_slab_bytes(pages);
+    change_most(pages, ROWS);
+
+    /* What somebody holds is not moved. */
+    static const void *places[2][ROWS];
+    cadre_row_snapshot_t snapshot;
+    cadre_row_pages_snapshot(pages, 0, 2, &snapshot);
+    note_places(pages, ROWS, places[0]);
+    trim_all(pages);
+    note_places(pages, ROWS, places[1]);
+    cr_assert_eq(memcmp(places[0], places[1], sizeof(places[0])), 0, "a snapshot's");
+    cadre_row_snapshot_fini(&snapshot);
+    cadre_row_pages_t *fork = cadre_row_pages_fork(pages, 3);
+    trim_all(pages);
+    note_places(fork, ROWS, places[1]);
+    cr_assert_eq(memcmp(places[0], places[1], sizeof(places[0])), 0, "a fork's");
+    cadre_row_pages_destroy(&fork);
+
+    cr_assert_gt(cadre_row_pages_slab_bytes(pages), before + before / 8);
+    trim_all(pages);
+    const uint64_t page_bytes =
+        (uint64_t)cadre_row_pages_page_size(pages) * ROWS / cadre_row_pages_per_page(pages);
+    cr_assert_lt((double)cadre_row_pages_slab_bytes(pages), 1.2 * (double)page_bytes);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        const float *values = cadre_row_pages_read(pages, i, -1);
+        cr_assert_eq(values[0], (float)i + (float)is_changed(pages, i), "row %u", i);
+        cr_assert_eq(cadre_row_pages_key(pages, i), i);
+    }
+
+    /* A page that was moved has not changed. */
+    cadre_row_pages_snapshot(pages, 3, 4, &snapshot);
+    cr_assert_eq(snapshot.count, 0);
+    cadre_row_snapshot_fini(&snapshot);
     cadre_row_pages_destroy(&pages);
     cadre_chunk_pool_destroy(&pool);
 }
