@@ -5,12 +5,13 @@
  * Thread:  one thread at a time.
  *
  * A fresh LMDB file with LMDB's default durability: a commit is on disk when it returns. The puts
- * are committed in transactions of CADRE_SHARD_TRANSACTION_SIZE_MAX, because fewer, larger ones are
- * faster and one for everything would hold the whole shard in memory twice. No WRITEMAP (SIGBUS on
- * a full disk), no lock file (nobody else knows the file yet). The map grows between transactions,
- * always by more than the next one can use, so that no transaction fails with MDB_MAP_FULL and no
- * record has to be put again. LMDB opens by path: it gets that of the descriptor which created the
- * file (disk.h), and the same descriptor is synced and hashed at the end.
+ * are committed in transactions of CADRE_SHARD_TRANSACTION_SIZE_MAX, because many small ones are
+ * slower, and LMDB holds one in memory, which malloc keeps for the next file. No WRITEMAP (SIGBUS
+ * on a full disk), no lock file (nobody else knows the file yet). The map grows between
+ * transactions, always by more than the next one can use, so that no transaction fails with
+ * MDB_MAP_FULL and no record has to be put again. LMDB opens by path: it gets that of the
+ * descriptor which created the file (disk.h), and the same descriptor is synced and hashed at the
+ * end.
  *
  * After the first failure of the disk the file is closed and removed at once, and every further
  * call fails with the status and the text of that failure. A failed fsync is never tried again: the
@@ -23,7 +24,7 @@
 #include "common/checkpoint/shard_file.h"
 #include "common/checkpoint/table_file.h"
 
-enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 64 << 20 };
+enum { CADRE_SHARD_TRANSACTION_SIZE_MAX = 16 << 20 };
 
 typedef struct cadre_shard_writer cadre_shard_writer_t;
 
