@@ -44,7 +44,7 @@ typedef struct {
     uint64_t step_bytes; /* limit of what is held for synchronous steps (shard_steps.h); 0: none */
     size_t window_min;   /* smallest window of a peer; 0: CADRE_WINDOW_SIZE_MIN */
     cadre_lanes_t lanes; /* threads that check and apply updates; zeroed: the shard's own only */
-    cadre_lanes_t table_lanes; /* those for updates and pulls of tables; zeroed: likewise */
+    cadre_lanes_t table_lanes;       /* those for updates and pulls of tables; zeroed: likewise */
     cadre_huge_source_t huge_source; /* where large tables have their memory from */
     /* Called after each step of a long turn, so that the owner can say that the shard makes
      * progress; or NULL. */

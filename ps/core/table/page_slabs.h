@@ -31,7 +31,7 @@ enum {
     CADRE_SLAB_PAGES_MAX = 64, /* pages of a slab; smaller ones leave some of it unused */
     CADRE_SLAB_PAGES_MIN = 8,  /* larger pages are not worth a slab */
     CADRE_SLABS_SPARE = 8,     /* free slabs that keep their memory, at most, */
-    CADRE_SLACK = 16,          /* and one, and one for each so many slabs that have memory; as many
+    CADRE_SLACK = 32,          /* and one, and one for each so many slabs that have memory; as many
                                   as that may free places be of */
 };
 
