@@ -46,7 +46,8 @@ static const struct {
     {"workers", "N", "cluster.workers", false, "Workers to start, or to expect"},
     {"slots", "N", "cluster.slots", true, "Closures that a worker has in progress"},
     {"ps-lanes", "N", "cluster.ps_lanes", true,
-     "Threads of a ps that apply large updates; 0: half of the CPUs"},
+     "Threads of a ps for large updates and pulls of rows; 0: half of the CPUs, of two both for "
+     "tables"},
     {"threads", "N", "cluster.threads", true,
      "Compute threads of a worker (default: 0); 0: its share of the CPUs of this machine"},
     {"row-cache", "MIB", "cluster.row_cache", true,
