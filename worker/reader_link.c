@@ -1,8 +1,22 @@
 #include "worker/reader_link.h"
 
-#include "common/base/memory.h"
+#include <stdlib.h>
 
-enum { SPARE_MAX = 64 };
+#include "common/base/memory.h"
+#include "common/system/clock.h"
+#include "worker/data/batch.h"
+
+enum {
+    SPARE_MAX = 64,
+    /* bytes of the features of a closure's batches that are copied here: some microseconds */
+    COPY_SIZE_MAX = 64 << 10,
+};
+
+/* A dataset that the reader was asked to open. */
+typedef struct {
+    uint64_t number;        /* of the last open request */
+    cadre_source_t *source; /* borrowed of the reader; NULL: it is not open, or not in memory */
+} known_t;
 
 void
 cadre_reader_link_init(cadre_reader_link_t *self, void *pipe)
@@ -68,27 +82,80 @@ forget_all(cadre_reader_link_t *self)
     cadre_u64_map_fini(&self->loads);
 }
 
+/* Forgets all datasets. */
+static void
+forget_known(cadre_reader_link_t *self)
+{
+    known_t *known = NULL;
+    for (size_t cursor = 0; (known = cadre_u64_map_next(&self->known, &cursor));) {
+        free(known);
+    }
+    cadre_u64_map_fini(&self->known);
+}
+
 /* Frees all loads; the reader must have given them back. */
 void
 cadre_reader_link_fini(cadre_reader_link_t *self)
 {
     forget_all(self);
+    forget_known(self);
     while (self->spare) {
         cadre_load_t *load = take_spare(self);
         cadre_load_destroy(&load);
     }
 }
 
-/* Has the reader read the batches of the run's closure. An earlier load of the same closure, of an
- * attempt before, is forgotten. */
-void
+/* Returns the source of the rows where these are in memory and few, counted in `*size_bytes` with
+ * those before them; else NULL. */
+static cadre_source_t *
+find_few(const cadre_reader_link_t *self, const cadre_batch_rows_t *rows, uint64_t *size_bytes)
+{
+    const known_t *known = cadre_u64_map_get(&self->known, rows->dataset);
+    if (!known || !known->source || rows->first > INT64_MAX || rows->count > COPY_SIZE_MAX) {
+        return NULL;
+    }
+    const uint64_t features = (uint64_t)cadre_source_info(known->source)->features;
+    *size_bytes += features > COPY_SIZE_MAX ? features : rows->count * features * sizeof(float);
+    return *size_bytes <= COPY_SIZE_MAX ? known->source : NULL;
+}
+
+/* Copies the batches of a load where all are a few rows in memory. Returns false, and the reader is
+ * to read them, where they are not, or copying fails: it says why. */
+static bool
+copy_few(const cadre_reader_link_t *self, cadre_load_t *load)
+{
+    uint64_t size_bytes = 0;
+    load->begin_us = cadre_clock_now_us();
+    for (size_t i = 0; i < load->count; i++) {
+        const cadre_batch_rows_t *rows = &load->rows[i];
+        cadre_source_t *source = find_few(self, rows, &size_bytes);
+        const cadre_batch_order_t order = {.shuffle = rows->order_seed != 0,
+                                           .seed = rows->order_seed};
+        if (!source || cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count,
+                                        &load->batches[i].x, &load->batches[i].y) < 0) {
+            return false;
+        }
+    }
+    load->end_us = cadre_clock_now_us();
+    return true;
+}
+
+/* Copies the batches of the run's closure, or has the reader read them. An earlier load of the same
+ * closure, of an attempt before, is forgotten. */
+const cadre_load_t *
 cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run)
 {
     cadre_load_t *load = take_spare(self);
     cadre_load_begin(load, &run->call.message.closure);
     forget(self, cadre_u64_map_put(&self->loads, load->closure, load));
+    /* not past loads that the reader has: closures of one dataset go on in their order */
+    if (self->out == 0 && copy_few(self, load)) {
+        load->back = true;
+        return load;
+    }
     self->out++;
     cadre_pipe_send(self->pipe, CADRE_READER_LOAD, load);
+    return NULL;
 }
 
 cadre_load_t *
@@ -131,6 +198,10 @@ cadre_reader_link_open(cadre_reader_link_t *self, cadre_dataset_entry_t *dataset
     request->session = self->session;
     request->description = dataset->description ? cadre_strdup(dataset->description) : NULL;
     request->rows = cadre_dataset_entry_take_rows(dataset);
+    request->number = ++self->opens;
+    known_t *known = cadre_calloc(1, sizeof(*known));
+    known->number = request->number;
+    free(cadre_u64_map_put(&self->known, request->dataset, known));
     self->out++;
     cadre_pipe_send(self->pipe, CADRE_READER_OPEN, request);
 }
@@ -144,6 +215,11 @@ cadre_reader_link_opened(cadre_reader_link_t *self, void *pointer)
     self->out--;
     if (request->session != self->session) {
         cadre_open_request_destroy(&request);
+        return NULL;
+    }
+    known_t *known = cadre_u64_map_get(&self->known, request->dataset);
+    if (known && known->number == request->number) { /* else the reader closes it again */
+        known->source = request->resident;
     }
     return request;
 }
@@ -163,6 +239,7 @@ void
 cadre_reader_link_reset(cadre_reader_link_t *self)
 {
     forget_all(self);
+    forget_known(self);
     self->session++;
     cadre_pipe_send(self->pipe, CADRE_READER_RESET, NULL);
 }

@@ -2,6 +2,9 @@
  * reader_link - the network actor's end of its pipe to the reader, which opens datasets and reads
  * batches ahead.
  *
+ * A batch of a few rows that are in memory is copied here: that takes less than to wake the reader,
+ * and to be woken by it.
+ *
  * Owner:   the network actor. Thread: the network actor's; a load that was given to the reader or a
  *          slot is used by its thread only (worker/slot/load.h).
  *
@@ -21,6 +24,8 @@ typedef struct {
     uint64_t session;      /* count of cadre_reader_link_reset */
     cadre_u64_map_t loads; /* by closure id */
     size_t out;            /* loads and open requests that the reader has */
+    uint64_t opens;        /* open requests so far */
+    cadre_u64_map_t known; /* by dataset id: a known_t of the source, of the last open request */
     uint64_t blocks_read;  /* of the load that was taken back last */
     cadre_load_t *spare;   /* list of loads that can be used again */
     size_t spare_count;
@@ -34,8 +39,9 @@ void cadre_reader_link_fini(cadre_reader_link_t *self);
 /* Returns whether the reader has given back all loads and open requests. */
 bool cadre_reader_link_is_idle(const cadre_reader_link_t *self);
 
-/* Has the batches of the run's closure read. */
-void cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run);
+/* Has the batches of the run's closure read. Returns their load where that is done already; NULL
+ * where the reader gives it back later. */
+const cadre_load_t *cadre_reader_link_load(cadre_reader_link_t *self, const cadre_run_t *run);
 
 /* Returns the load of a closure's batches; NULL when the closure has none. */
 cadre_load_t *cadre_reader_link_find(const cadre_reader_link_t *self, uint64_t closure);

@@ -286,6 +286,16 @@ on_unreachable(const cadre_worker_event_t *event)
               is_lost ? "closures that need it go to other workers" : "goes on");
 }
 
+/* Has the batches of a run's closure read; the run goes on where they are there at once. */
+static void
+load(cadre_worker_actor_t *self, const cadre_run_t *run)
+{
+    const cadre_load_t *load = cadre_reader_link_load(&self->reader, run);
+    if (load) {
+        cadre_worker_core_loaded(self->core, load->closure, 0, "", self->now_ms);
+    }
+}
+
 /* Carries out one event of the core. */
 static void
 obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
@@ -304,7 +314,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
         cadre_reader_link_open(&self->reader, cadre_directory_dataset(directory, event->index));
         break;
     case CADRE_WORKER_LOAD:
-        cadre_reader_link_load(&self->reader, event->run);
+        load(self, event->run);
         break;
     case CADRE_WORKER_START:
         start(self, event);

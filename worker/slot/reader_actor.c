@@ -111,6 +111,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
 
     cadre_u64_map_put(&self->sources, request->dataset, source);
     const cadre_source_info_t *info = cadre_source_info(source);
+    request->resident = info->is_streamed ? NULL : source;
     request->ready.rows = (uint64_t)info->rows;
     request->ready.features = (uint64_t)info->features;
     request->ready.label_dtype = (uint64_t)info->y_dtype;

@@ -14,6 +14,7 @@
 #include "common/tensor/row_chunks.h"
 #include "common/wire/message.h"
 #include "worker/core/holding.h"
+#include "worker/data/source.h"
 #include "worker/slot/load.h"
 
 typedef struct cadre_reader_actor cadre_reader_actor_t;
@@ -25,6 +26,10 @@ typedef struct {
     char *description;       /* NULL: the rows are those of `rows` */
     cadre_row_chunks_t rows; /* dropped by the reader once the dataset is open */
     cadre_dataset_ready_message_t ready; /* the answer; its text is `text` */
+    /* Of the answer: the dataset where its rows are in memory, which the asker may read as well,
+     * until it sends RESET or another OPEN of the dataset; else NULL. */
+    cadre_source_t *resident;
+    uint64_t number; /* another number that the reader leaves as it is */
     char text[CADRE_TEXT_SIZE_MAX + 1];
 } cadre_open_request_t;
 
