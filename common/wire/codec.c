@@ -7,19 +7,23 @@
 
 #include "common/base/assert.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "common/base/utf8.h"
 #include "common/wire/codec_table.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lists travel as they lie in memory");
 _Static_assert(sizeof(double) == sizeof(uint64_t), "both lists have elements of 8 bytes");
 
-enum { TEXT_BUFFER_SIZE = CADRE_TEXT_SIZE_MAX + 1 };
+enum {
+    TEXT_BUFFER_SIZE = CADRE_TEXT_SIZE_MAX + 1,
+    SMALL_HEADER_SIZE = 512, /* most headers are smaller */
+};
 
-/* Where a message is written. The fields are walked twice: first only to sum up their sizes, then
- * to pack them into a chunk of exactly that size. */
+/* Where a message is written. What does not fit is only counted. */
 typedef struct {
-    uint8_t *at; /* NULL while sizes are summed up */
-    size_t size_bytes;
+    uint8_t *at;
+    size_t capacity;
+    size_t size_bytes; /* of all pieces, also those that did not fit */
 } writer_t;
 
 /* Called by msgpack-c with each piece of output: appends it, or only counts its size. */
@@ -27,7 +31,7 @@ static int
 write_bytes(void *data, const char *bytes, size_t size_bytes)
 {
     writer_t *self = data;
-    if (self->at && size_bytes > 0) {
+    if (size_bytes > 0 && self->size_bytes + size_bytes <= self->capacity) {
         memcpy(self->at + self->size_bytes, bytes, size_bytes);
     }
     self->size_bytes += size_bytes;
@@ -50,7 +54,7 @@ pack_string(msgpack_packer *packer, const char *text, uint64_t limit)
 static void
 pack_text(msgpack_packer *packer, const char *text, uint64_t limit)
 {
-    char clean[TEXT_BUFFER_SIZE];
+    CADRE_UNINITIALIZED char clean[TEXT_BUFFER_SIZE];
     cadre_assert(limit < sizeof(clean));
     size_t length = cadre_utf8_clean(text, limit, clean);
     msgpack_pack_str(packer, length);
@@ -141,20 +145,26 @@ write_message(writer_t *writer, const cadre_message_schema_t *schema,
     }
 }
 
-/* Returns the header frame of a message: sums up its size first, then packs it into a chunk of that
- * size. */
+/* Returns the header frame of a message, in a chunk of exactly its size: packs it into a buffer,
+ * from which a small one is copied; a large one, whose size is known then, is packed again. */
 cadre_chunk_t *
 cadre_message_encode(const cadre_message_t *message)
 {
     const cadre_message_schema_t *schema = cadre_message_schema((uint64_t)message->type);
     cadre_assert(schema);
-    writer_t sizing = {.at = NULL};
-    write_message(&sizing, schema, message);
-    cadre_assert(sizing.size_bytes <= schema->header_size_max);
-    cadre_chunk_t *header = cadre_chunk_new(sizing.size_bytes);
-    writer_t writer = {.at = cadre_chunk_data(header)};
-    write_message(&writer, schema, message);
-    cadre_assert(writer.size_bytes == sizing.size_bytes);
+    CADRE_UNINITIALIZED uint8_t buffer[SMALL_HEADER_SIZE];
+    writer_t first = {.at = buffer, .capacity = sizeof(buffer)};
+    write_message(&first, schema, message);
+    cadre_assert(first.size_bytes <= schema->header_size_max);
+    cadre_chunk_t *header = cadre_chunk_new(first.size_bytes);
+    if (first.size_bytes <= sizeof(buffer)) {
+        memcpy(cadre_chunk_data(header), buffer, first.size_bytes);
+        return header;
+    }
+
+    writer_t again = {.at = cadre_chunk_data(header), .capacity = first.size_bytes};
+    write_message(&again, schema, message);
+    cadre_assert(again.size_bytes == first.size_bytes);
     return header;
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "common/base/utf8.h"
 #include "common/wire/codec_scan.h"
 #include "common/wire/codec_table.h"
@@ -29,7 +30,7 @@ typedef struct {
 } decoder_t;
 
 /* Returns the next value of a header; cannot fail, since cadre_scan_all has accepted the header. */
-static cadre_token_t
+static inline cadre_token_t
 next(cadre_scan_t *scan)
 {
     cadre_token_t token = {.bytes = NULL};
@@ -463,7 +464,7 @@ cadre_message_decode(const void *header, size_t size_bytes, cadre_chunk_t **chun
     }
 
     decoder_t decoder = {.schema = NULL};
-    cadre_message_t decoded = {0};
+    CADRE_UNINITIALIZED cadre_message_t decoded;
     size_t storage_bytes = 0;
     int status = check_protocol(header, size_bytes);
     if (status < 0) {

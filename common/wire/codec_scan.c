@@ -1,7 +1,9 @@
 #include "common/wire/codec_scan.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include "common/base/limits.h"
 #include "common/base/status.h"
@@ -9,7 +11,7 @@
 
 /* First bytes of values, from the msgpack specification. */
 enum {
-    FIXINT_LAST = 0x7f,
+    FIXINT_LAST = CADRE_SCAN_SMALL_LAST,
     FIXARRAY = 0x90,
     FIXARRAY_LAST = 0x9f,
     FIXSTR = 0xa0,
@@ -53,7 +55,11 @@ read_number(cadre_scan_t *self, size_t size_bytes, uint64_t least, uint64_t *out
                           place(self) - 1);
     }
     uint64_t number = 0;
-    for (size_t i = 0; i < size_bytes; i++) {
+    if (size_bytes == sizeof(number)) {
+        memcpy(&number, self->at, sizeof(number));
+        number = be64toh(number);
+    }
+    for (size_t i = 0; i < size_bytes && size_bytes < sizeof(number); i++) {
         number = number << 8 | self->at[i];
     }
     if (number < least) {
@@ -119,7 +125,7 @@ read_head(cadre_scan_t *self, uint8_t first, cadre_token_t *out)
 
 /* Reads one value of a header; the elements of an array follow as values of their own. */
 int
-cadre_scan_next(cadre_scan_t *self, cadre_token_t *out)
+cadre_scan_next_any(cadre_scan_t *self, cadre_token_t *out)
 {
     if (rest(self) == 0) {
         return cadre_fail(CADRE_EMALFORMED, "header: ends at byte %zu, where a value is missing",

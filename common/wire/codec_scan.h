@@ -39,7 +39,21 @@ void cadre_scan_init(cadre_scan_t *self, const void *bytes, size_t size_bytes);
 /* Reads one value; an array's elements follow as values of their own. CADRE_EMALFORMED at the end,
  * for any other type, a longer form than needed, a str or bin that does not fit the rest, and an
  * array of more elements than the rest has bytes. */
-int cadre_scan_next(cadre_scan_t *self, cadre_token_t *out);
+int cadre_scan_next_any(cadre_scan_t *self, cadre_token_t *out);
+
+enum { CADRE_SCAN_SMALL_LAST = 0x7f }; /* the largest integer that is its own first byte */
+
+/* As cadre_scan_next_any, without a call for a small integer, which most values are. */
+static inline int
+cadre_scan_next(cadre_scan_t *self, cadre_token_t *out)
+{
+    if (self->at == self->end || *self->at > CADRE_SCAN_SMALL_LAST) {
+        return cadre_scan_next_any(self, out);
+    }
+    out->kind = CADRE_TOKEN_U64;
+    out->value = *self->at++;
+    return 0;
+}
 
 /* Reads one whole value and checks what can be said without knowing the message: at most
  * CADRE_HEADER_TOKENS_MAX values, CADRE_HEADER_DEPTH_MAX arrays within each other, strings of at

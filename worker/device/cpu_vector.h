@@ -6,6 +6,8 @@
 
 #include <stdint.h> /* and with it __GLIBC__ */
 
+#include "common/base/uninitialized.h"
+
 /* A function that is compiled for several instruction sets; the best that the machine has is chosen
  * when the program is loaded. What the function calls must be inlined into it. Not with sanitizers:
  * the choice is made by an indirect function, whose resolver runs before they are ready. Not with
@@ -28,8 +30,5 @@
 
 /* A helper of CADRE_VECTOR functions, compiled into each of them. */
 #define CADRE_INLINED static inline __attribute__((always_inline))
-
-/* A buffer that is written before it is read, too large to be zeroed each time for hardening. */
-#define CADRE_UNINITIALIZED __attribute__((uninitialized))
 
 #endif
