@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "common/net/receiving.h"
 #include "common/net/refusals.h"
 #include "common/net/security.h"
@@ -353,7 +354,7 @@ serve_caller(void *context, const cadre_task_t *from, cadre_outbox_entry_t *entr
     shard_actor_t *self = context;
     const bool had_changed = self->changed;
     const cadre_plane_t plane = entry->plane;
-    cadre_message_t message;
+    CADRE_UNINITIALIZED cadre_message_t message;
     self->is_called = true;
     if (cadre_message_decode(cadre_chunk_data(entry->header), cadre_chunk_size_bytes(entry->header),
                              entry->chunks, entry->chunk_count, &message) < 0) {

@@ -10,6 +10,7 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "common/net/actor.h"
 #include "common/net/control_link.h"
 #include "common/net/security.h"
@@ -77,6 +78,7 @@ struct cadre_worker_actor {
     bool had_input;          /* the last wait ended because something had come */
     cadre_queue_t events;    /* cadre_worker_event_t that a slot has left to this thread */
     cadre_outbox_t messages; /* messages that a slot has left to this thread */
+    cadre_outbox_t answers;  /* of that ps; empty between calls */
 };
 
 /* --- slots in this process --- */
@@ -363,7 +365,7 @@ obey_one(cadre_worker_actor_t *self, cadre_worker_event_t *event)
 static void
 obey(cadre_worker_actor_t *self)
 {
-    cadre_worker_event_t event;
+    CADRE_UNINITIALIZED cadre_worker_event_t event;
     while (next_event(self, &event)) {
         if (is_left(self, &event)) {
             cadre_queue_push(&self->events, &event);
@@ -381,14 +383,13 @@ carry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
 {
     const cadre_task_t shard = entry->destination;
     const cadre_task_t *name = cadre_shard_peers_name(&self->shards, &shard);
-    cadre_outbox_t answers = {.count = 0};
-    if (!name || !cadre_shortcut_carry(self->options.shortcut, name, entry, &answers)) {
+    if (!name || !cadre_shortcut_carry(self->options.shortcut, name, entry, &self->answers)) {
         return false;
     }
 
     cadre_outbox_entry_t answer;
-    while (cadre_outbox_pop(&answers, &answer)) {
-        cadre_message_t message;
+    while (cadre_outbox_pop(&self->answers, &answer)) {
+        CADRE_UNINITIALIZED cadre_message_t message;
         if (cadre_shard_peers_decode(&shard, answer.header, answer.chunks, answer.chunk_count,
                                      &message) < 0) {
             cadre_worker_core_malformed(self->core);
@@ -398,7 +399,6 @@ carry(cadre_worker_actor_t *self, cadre_outbox_entry_t *entry)
         }
         cadre_outbox_entry_fini(&answer);
     }
-    cadre_outbox_fini(&answers);
     return true;
 }
 
@@ -487,7 +487,7 @@ static void
 from_coordinator(cadre_worker_actor_t *self)
 {
     for (int i = 0; i < TURN_CONTROL_MAX; i++) {
-        cadre_message_t message;
+        CADRE_UNINITIALIZED cadre_message_t message;
         int status = cadre_control_link_receive(self->link, &message);
         if (status == CADRE_EAGAIN) {
             return;
@@ -878,6 +878,7 @@ close_all(cadre_worker_actor_t *self)
     cadre_frames_fini(&self->frames);
     cadre_worker_core_destroy(&self->core);
     cadre_outbox_fini(&self->messages);
+    cadre_outbox_fini(&self->answers);
     cadre_queue_fini(&self->events);
     cadre_pipe_close(&self->wake);
     cadre_pipe_close(&self->woken);

@@ -1,6 +1,19 @@
 #include "ps/core/pull_answer.h"
 
+#include <string.h>
+
 #include "ps/core/shard_rows.h"
+
+/* Empties the lists by their counts: to zero all that they have room for would take longer than to
+ * answer a small PULL. */
+void
+cadre_pull_answer_init(cadre_pull_answer_t *self)
+{
+    self->count = 0;
+    self->step_count = 0;
+    self->unchanged_words = 0;
+    self->absent_words = 0;
+}
 
 /* Writes the optimizer's steps of the partitions that a PULL of a slot names. */
 static void
@@ -16,12 +29,14 @@ tell_steps(cadre_pull_answer_t *self, const cadre_shard_parts_t *parts,
     }
 }
 
-/* Copies rows. */
+/* Copies rows. Bits are set in the lists of rows, so those are zeroed before. */
 static int
 take_rows(cadre_pull_answer_t *self, const cadre_shard_parts_t *parts,
           const cadre_message_t *message, cadre_pulled_t what, cadre_ps_counters_t *counters,
           cadre_message_t *answer)
 {
+    memset(self->unchanged, 0, sizeof(self->unchanged));
+    memset(self->absent, 0, sizeof(self->absent));
     cadre_pulled_rows_t pulled = {
         .parts = self->pulled, .unchanged = self->unchanged, .absent = self->absent};
     int status = cadre_shard_rows_pull(parts, message, what, counters, answer, &pulled);

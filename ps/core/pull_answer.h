@@ -9,7 +9,8 @@
 #include "common/base/limits.h"
 #include "ps/core/shard_pull.h"
 
-/* The lists of VALUES, which have room for those of any PULL. Zeroed memory tells nothing. */
+/* The lists of VALUES, which have room for those of any PULL. They are large, so they are set where
+ * a PULL has them: cadre_pull_answer_init makes one that tells nothing. */
 typedef struct {
     cadre_pulled_part_t pulled[CADRE_PARTITIONS_PER_UPDATE_MAX];
     size_t count;
@@ -21,8 +22,10 @@ typedef struct {
     size_t absent_words;
 } cadre_pull_answer_t;
 
+void cadre_pull_answer_init(cadre_pull_answer_t *self);
+
 /* Puts the values that the PULL `message` asks for into `answer`: references to whole partitions,
- * or copies of rows; and fills the lists, which were zeroed. Fails as cadre_shard_pull_prepare and
+ * or copies of rows; and fills the lists, which were empty. Fails as cadre_shard_pull_prepare and
  * cadre_shard_rows_pull: the lists are empty then, and so is the answer. */
 int cadre_pull_answer_take(cadre_pull_answer_t *self, cadre_shard_parts_t *parts,
                            const cadre_message_t *message, cadre_pulled_t what,

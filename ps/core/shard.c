@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "common/wire/codec.h"
 #include "common/wire/record_list.h"
 #include "ps/core/intake.h"
@@ -612,7 +613,8 @@ static void
 pull(cadre_shard_t *self, const question_t *question)
 {
     const cadre_message_t *message = question->message;
-    cadre_pull_answer_t told = {.count = 0};
+    CADRE_UNINITIALIZED cadre_pull_answer_t told;
+    cadre_pull_answer_init(&told);
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_VALUES);
     int status = check_fence(self, message, message->pull.generation);
     if (status == 0) {
@@ -671,7 +673,7 @@ static void
 answer_update(cadre_shard_t *self, const question_t *question, uint64_t update, int status,
               uint64_t staleness)
 {
-    uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
+    CADRE_UNINITIALIZED uint64_t versions[CADRE_PARTITIONS_PER_UPDATE_MAX];
     cadre_message_t answer = answer_of(self, question, CADRE_MESSAGE_APPLIED);
     answer.applied = (cadre_applied_message_t){.update = update,
                                                .status = (uint64_t)-status,
@@ -898,8 +900,9 @@ static void
 say_grants(cadre_shard_t *self, cadre_outbox_t *outbox)
 {
     cadre_task_t to;
-    cadre_message_t grant = message_of(self, CADRE_MESSAGE_GRANT, 0);
-    while (cadre_intake_grant(self->intake, self->now_ms, &to, &grant.request)) {
+    uint64_t request = 0;
+    while (cadre_intake_grant(self->intake, self->now_ms, &to, &request)) {
+        cadre_message_t grant = message_of(self, CADRE_MESSAGE_GRANT, request);
         grant.grant.window = cadre_intake_window(self->intake);
         cadre_outbox_send(outbox, &to, &grant);
     }

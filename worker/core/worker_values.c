@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/uninitialized.h"
 #include "worker/core/pull_cut.h"
 #include "worker/core/pull_intake.h"
 #include "worker/core/push_cut.h"
@@ -376,7 +377,7 @@ can_ask(const cadre_worker_values_t *self, cadre_run_t *run)
     for (size_t i = 0; i < run->part_count; i++) {
         uint32_t shard = run->parts[i].shard;
         const cadre_shard_entry_t *entry = &self->directory->shards[shard];
-        char text[CADRE_TEXT_SIZE_MAX];
+        CADRE_UNINITIALIZED char text[CADRE_TEXT_SIZE_MAX];
         if (entry->away || entry->restored > run->restores) {
             snprintf(text, sizeof(text),
                      entry->away ? "ps %u is away" : "ps %u was restored while the closure ran",
