@@ -19,7 +19,8 @@ cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_si
         const size_t chunk = CADRE_CHUNK_SIZE_MAX;
         self->stride_bytes =
             row_size_bytes <= chunk ? chunk / row_size_bytes * row_size_bytes : chunk;
-        self->count = (size_bytes - 1) / self->stride_bytes + 1;
+        self->count =
+            size_bytes <= self->stride_bytes ? 1 : (size_bytes - 1) / self->stride_bytes + 1;
     }
     return 0;
 }
@@ -29,6 +30,9 @@ cadre_chunk_layout_init(cadre_chunk_layout_t *self, uint64_t rows, size_t row_si
 cadre_chunk_layout_t
 cadre_chunk_layout_convert(const cadre_chunk_layout_t *self, size_t from_bytes, size_t to_bytes)
 {
+    if (from_bytes == to_bytes) { /* mostly, and messages ask for layouts again and again */
+        return *self;
+    }
     cadre_assert(from_bytes >= to_bytes && self->stride_bytes % from_bytes == 0);
     return (cadre_chunk_layout_t){.size_bytes = self->size_bytes / from_bytes * to_bytes,
                                   .stride_bytes = self->stride_bytes / from_bytes * to_bytes,

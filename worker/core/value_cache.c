@@ -19,13 +19,19 @@ key_of(uint32_t variable, uint32_t partition)
     return (uint64_t)variable << 32 | partition;
 }
 
-/* Frees a cached value with its references to the chunks. */
 static void
-drop(cadre_cached_value_t *value)
+drop_chunks(cadre_cached_value_t *value)
 {
     for (size_t i = 0; i < value->chunk_count; i++) {
         cadre_chunk_unref(&value->chunks[i]);
     }
+}
+
+/* Frees a cached value with its references to the chunks. */
+static void
+drop(cadre_cached_value_t *value)
+{
+    drop_chunks(value);
     free(value->chunks);
     free(value);
 }
@@ -57,6 +63,32 @@ cadre_value_cache_get(const cadre_value_cache_t *self, uint32_t variable, uint32
     return value && value->generation == generation ? value : NULL;
 }
 
+/* Takes the place of what the cache has of the partition: its chunks, or, where these have another
+ * number, all of it. */
+static void
+replace(cadre_value_cache_t *self, uint64_t key, const cadre_cached_value_t *value)
+{
+    cadre_cached_value_t *kept = cadre_u64_map_get(&self->values, key);
+    if (kept && kept->chunk_count == value->chunk_count) {
+        drop_chunks(kept);
+    } else {
+        if (kept) {
+            drop(kept);
+        }
+        kept = cadre_calloc(1, sizeof(*kept));
+        kept->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
+        cadre_u64_map_put(&self->values, key, kept);
+    }
+
+    cadre_chunk_t **chunks = kept->chunks;
+    *kept = *value;
+    kept->key = key;
+    kept->chunks = chunks;
+    for (size_t i = 0; i < value->chunk_count; i++) {
+        chunks[i] = cadre_chunk_ref(value->chunks[i]);
+    }
+}
+
 /* Keeps a pulled value of a partition, unless the cache has the same version or a newer one:
  * answers to two pulls may come in any order. */
 void
@@ -68,17 +100,7 @@ cadre_value_cache_put(cadre_value_cache_t *self, uint32_t variable, uint32_t par
     if (held && held->version >= value->version) {
         return;
     }
-    cadre_cached_value_t *copy = cadre_calloc(1, sizeof(*copy));
-    *copy = *value;
-    copy->key = key_of(variable, partition);
-    copy->chunks = cadre_calloc(value->chunk_count, sizeof(cadre_chunk_t *));
-    for (size_t i = 0; i < value->chunk_count; i++) {
-        copy->chunks[i] = cadre_chunk_ref(value->chunks[i]);
-    }
-    cadre_cached_value_t *before = cadre_u64_map_put(&self->values, copy->key, copy);
-    if (before) {
-        drop(before);
-    }
+    replace(self, key_of(variable, partition), value);
 }
 
 /* Drops the cached values and the content number of a variable with so many partitions. */
