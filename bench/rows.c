@@ -28,11 +28,11 @@ enum {
     DIM = 64,
     ROW_SIZE = DIM * (int)sizeof(float),
     TABLE_ROWS = 1000000,
-    ROWS = 100000,    /* of a run */
-    MADE = 50000,     /* rows of an update that makes them */
-    UPDATES = 4,      /* of a run that pushes */
-    PULLS = 4,        /* of all rows, in a run that pulls */
-    WINDOW = 4,       /* requests */
+    ROWS = 100000, /* of a run */
+    MADE = 50000,  /* rows of an update that makes them */
+    UPDATES = 12,  /* of a run that pushes: beginning and end, when less is in flight, are a part */
+    PULLS = 12,    /* of all rows, in a run that pulls */
+    WINDOW = 4,    /* requests */
     HEADER_SIZE = 96, /* of PULL, PUSH, VALUES and APPLIED, about */
     VARIABLE = 1,
     REPETITIONS = 7,
@@ -227,10 +227,7 @@ run_pull(void *context, double *value)
     const measured_t *self = context;
     const cadre_bench_rows_t rows = {VARIABLE, DIM, ROWS, self->keys->pulled};
     const double begin = cadre_bench_now();
-    int status = 0;
-    for (int i = 0; i < PULLS && status == 0; i++) {
-        status = cadre_bench_shard_client_pull_rows(self->subject->client, &rows, WINDOW);
-    }
+    int status = cadre_bench_shard_client_pull_rows(self->subject->client, &rows, PULLS, WINDOW);
     *value = million_rows(PULLS, ROWS, begin);
     return status;
 }

@@ -464,12 +464,14 @@ take_until(cadre_bench_shard_client_t *self, bool push, size_t window, size_t *u
 
 int
 cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self, const cadre_bench_rows_t *rows,
-                                   size_t window)
+                                   size_t times, size_t window)
 {
     const size_t at_once = CADRE_ROWS_SIZE_MAX / (rows->dim * sizeof(float));
+    const size_t requests = (rows->count + at_once - 1) / at_once;
     size_t unanswered = 0;
     int status = 0;
-    for (size_t first = 0; first < rows->count && status == 0; first += at_once) {
+    for (size_t i = 0; i < times * requests && status == 0; i++) {
+        const size_t first = i % requests * at_once;
         const size_t count = rows->count - first < at_once ? rows->count - first : at_once;
         const uint64_t record[] = {rows->variable, 0, CADRE_ROWS_LISTED, count};
         cadre_message_t message = new_message(self, CADRE_MESSAGE_PULL, &self->worker);

@@ -52,11 +52,11 @@ typedef struct {
     const uint64_t *keys; /* [count]; to be pushed they ascend */
 } cadre_bench_rows_t;
 
-/* Pulls the rows, as many in one message as it takes, or pushes them `updates` times, with at most
- * `window` requests unanswered. `*seconds`: from the first request to the last answer, without
- * making up what is pushed. */
+/* Pulls the rows `times` times, as many in one message as it takes, or pushes them `updates` times,
+ * with at most `window` requests unanswered. `*seconds`: from the first request to the last answer,
+ * without making up what is pushed. */
 int cadre_bench_shard_client_pull_rows(cadre_bench_shard_client_t *self,
-                                       const cadre_bench_rows_t *rows, size_t window);
+                                       const cadre_bench_rows_t *rows, size_t times, size_t window);
 /* Pulls the rows as a worker does that keeps what `kept` keeps, and adds to *size_bytes what
  * travelled of ids, ages, bits and rows. */
 int cadre_bench_shard_client_pull_kept(cadre_bench_shard_client_t *self,
