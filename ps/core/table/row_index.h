@@ -26,7 +26,7 @@
 
 #include "ps/core/table/row_pages.h"
 
-enum { CADRE_ROW_SEGMENT_KEYS = 2048 }; /* of a segment, at most, before it is split */
+enum { CADRE_ROW_SEGMENT_KEYS = 4096 }; /* of a segment, at most, before it is split */
 
 typedef struct cadre_row_index cadre_row_index_t;
 
