@@ -6,7 +6,7 @@
 help:
 	@echo 'make train        install what is missing, build, train the shipped example'
 	@echo 'make check        install what the tests need, build, run all tests (see tests/README.md)'
-	@echo 'make check-all    the same, then again with AddressSanitizer and ThreadSanitizer'
+	@echo 'make check-all    all tests in full, then again with AddressSanitizer and ThreadSanitizer'
 	@echo 'make analyze      the static analyzer over all sources, some minutes; continuous integration runs it too'
 	@echo 'make fuzz         libFuzzer on every target, 60 s each; SECONDS= sets how long'
 	@echo 'make build        build the programs into build/release/bin'

@@ -534,7 +534,8 @@
  * those of `partitions`, where none of these stands; payload: of each the numbers of its rows, u64
  * little-endian and ascending, in chunks of CADRE_CHUNK_SIZE_MAX but the last, then its rows, cut
  * as in VALUES. What is not named has gradients of zero, or rests (lazy in CREATE). Of a table
- * numbers are keys, at most CADRE_TABLE_KEYS_MAX of a partition. */
+ * numbers are keys, at most CADRE_TABLE_KEYS_MAX of a partition; one in `partitions` has no chunks:
+ * the update has no key there, and counts. */
 #define CADRE_PUSH_FIELDS(F)                                                       \
     F(U64,  update,      UINT64_MAX)                                               \
     F(U64,  attempt,     UINT32_MAX)                                               \

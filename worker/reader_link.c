@@ -8,7 +8,9 @@
 
 enum {
     SPARE_MAX = 64,
-    /* bytes of the features of a closure's batches that are copied here: some microseconds */
+    /* Rows of a closure's batches that are copied here, and bytes of their features: less than some
+     * 100 us, in which a row costs about as much as its bytes where they are few. */
+    COPY_ROWS_MAX = 512,
     COPY_SIZE_MAX = 64 << 10,
 };
 
@@ -105,18 +107,25 @@ cadre_reader_link_fini(cadre_reader_link_t *self)
     }
 }
 
-/* Returns the source of the rows where these are in memory and few, counted in `*size_bytes` with
- * those before them; else NULL. */
+/* What is to be copied of a closure's batches. */
+typedef struct {
+    uint64_t rows;
+    uint64_t size_bytes;
+} few_t;
+
+/* Returns the source of the rows where these are in memory and few, counted in `few` with those
+ * before them; else NULL. */
 static cadre_source_t *
-find_few(const cadre_reader_link_t *self, const cadre_batch_rows_t *rows, uint64_t *size_bytes)
+find_few(const cadre_reader_link_t *self, const cadre_batch_rows_t *rows, few_t *few)
 {
     const known_t *known = cadre_u64_map_get(&self->known, rows->dataset);
-    if (!known || !known->source || rows->first > INT64_MAX || rows->count > COPY_SIZE_MAX) {
+    if (!known || !known->source || rows->first > INT64_MAX || rows->count > COPY_ROWS_MAX) {
         return NULL;
     }
     const uint64_t features = (uint64_t)cadre_source_info(known->source)->features;
-    *size_bytes += features > COPY_SIZE_MAX ? features : rows->count * features * sizeof(float);
-    return *size_bytes <= COPY_SIZE_MAX ? known->source : NULL;
+    few->rows += rows->count;
+    few->size_bytes += features > COPY_SIZE_MAX ? features : rows->count * features * sizeof(float);
+    return few->rows <= COPY_ROWS_MAX && few->size_bytes <= COPY_SIZE_MAX ? known->source : NULL;
 }
 
 /* Copies the batches of a load where all are a few rows in memory. Returns false, and the reader is
@@ -124,11 +133,11 @@ find_few(const cadre_reader_link_t *self, const cadre_batch_rows_t *rows, uint64
 static bool
 copy_few(const cadre_reader_link_t *self, cadre_load_t *load)
 {
-    uint64_t size_bytes = 0;
+    few_t few = {.rows = 0};
     load->begin_us = cadre_clock_now_us();
     for (size_t i = 0; i < load->count; i++) {
         const cadre_batch_rows_t *rows = &load->rows[i];
-        cadre_source_t *source = find_few(self, rows, &size_bytes);
+        cadre_source_t *source = find_few(self, rows, &few);
         const cadre_batch_order_t order = {.shuffle = rows->order_seed != 0,
                                            .seed = rows->order_seed};
         if (!source || cadre_batch_read(source, &order, (int64_t)rows->first, (int64_t)rows->count,

@@ -17,20 +17,10 @@ out_of_memory(size_t count, size_t size_bytes)
 }
 
 /* Returns zeroed memory, or ends the process. Asks for at least one byte, because calloc may answer
- * 0 bytes with NULL. Small blocks come from malloc, which has those that this thread has freed at
- * hand; glibc's calloc, before 2.41, does not look there. */
+ * 0 bytes with NULL. */
 void *
 cadre_calloc(size_t count, size_t size_bytes)
 {
-    enum { SMALL = 1024 }; /* about the largest block that malloc keeps for a thread */
-    if (count > 0 && size_bytes > 0 && count <= SMALL / size_bytes) {
-        void *small = malloc(count * size_bytes);
-        if (!small) {
-            out_of_memory(count, size_bytes);
-        }
-        return memset(small, 0, count * size_bytes);
-    }
-
     void *memory = calloc(count ? count : 1, size_bytes ? size_bytes : 1);
     if (!memory) {
         out_of_memory(count, size_bytes);

@@ -22,7 +22,7 @@ enum { CADRE_ROW_GRADIENT_FACTOR = 3 };
 /* Zeroed: that of a whole partition. */
 typedef struct {
     cadre_chunk_t *const *chunks; /* borrowed: those of the ids, then those of the rows */
-    size_t count;                 /* of rows, at least 1 */
+    size_t count; /* of rows, at least 1, but of a table in an update without keys */
 } cadre_row_gradient_t;
 
 /* One of the gradients that are summed, and its factor in the sum. */

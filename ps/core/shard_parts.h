@@ -43,7 +43,7 @@ typedef struct {
     const cadre_shard_part_t *part;
     uint64_t number; /* what the message says of it: PULL the version in the worker's cache plus 1
                         (0: none), PUSH the version that the gradient was computed from */
-    uint64_t rows;   /* of a PUSH: of how many rows gradients come; 0: of all */
+    uint64_t rows;   /* of a PUSH: of how many rows gradients come; 0: of all, of a table of none */
     bool is_again;   /* the part stands in the list a second time */
 } cadre_named_part_t;
 

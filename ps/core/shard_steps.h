@@ -23,7 +23,7 @@ typedef struct {
     uint64_t variable;
     uint64_t partition;
     size_t first_chunk;
-    uint64_t rows; /* of how many rows its gradients are; 0: of all */
+    uint64_t rows; /* of how many rows its gradients are; 0: of all; of a table, of none */
 } cadre_held_part_t;
 
 typedef struct {

@@ -215,6 +215,17 @@ check_growth(const cadre_shard_updates_t *self, const cadre_shard_parts_t *parts
     return *growth > 0 ? cadre_shard_parts_check_growth(parts, *growth + held) : 0;
 }
 
+/* Returns the part among those that an update names that is this partition. */
+static const cadre_shard_part_t *
+part_of(const cadre_named_parts_t *named, const cadre_partition_t *partition)
+{
+    size_t i = 0;
+    while (named->items[i].part->partition != partition) {
+        i++;
+    }
+    return named->items[i].part;
+}
+
 /* Checks all parts of an update before any value is changed, and gathers whole ones in
  * `self->update`. */
 static int
@@ -252,7 +263,8 @@ check_parts(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
 
     size_t bad = 0;
     if (cadre_update_check(&self->update, &self->lanes, &bad) < 0) {
-        return cadre_shard_part_fail(named->items[bad].part, CADRE_ENOTFINITE);
+        return cadre_shard_part_fail(part_of(named, self->update.parts[bad].partition),
+                                     CADRE_ENOTFINITE);
     }
     return check_growth(self, target->parts, named, message, &checked->growth);
 }

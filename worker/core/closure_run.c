@@ -277,11 +277,17 @@ cadre_run_begin_pull(cadre_run_t *self, const cadre_wanted_t *wanted, size_t cou
     self->item_count = count;
 }
 
+bool
+cadre_run_part_is_keyless(const cadre_run_part_t *self)
+{
+    return self->variable->is_table && !self->ids;
+}
+
 cadre_chunk_layout_t
 cadre_run_part_layout(const cadre_run_part_t *self)
 {
-    if (self->variable->is_table && !self->ids) {
-        return (cadre_chunk_layout_t){.count = 0}; /* without keys, there is no gradient */
+    if (cadre_run_part_is_keyless(self)) {
+        return (cadre_chunk_layout_t){.count = 0};
     }
     return self->ids ? cadre_variable_entry_rows_layout(self->variable, self->id_count)
                      : cadre_variable_entry_layout(self->variable, self->partition);

@@ -51,7 +51,8 @@ typedef struct {
     size_t item; /* number of what was wanted, or of the gradient, that the part belongs to */
     uint32_t partition;
     uint16_t shard;
-    const uint64_t *ids; /* of the rows, borrowed from the slot; NULL: the whole partition */
+    const uint64_t *ids; /* of the rows, borrowed from the slot; NULL: the whole partition,
+                            or of a table none */
     size_t id_count;
     uint64_t version;       /* of the partition when it was pulled; of a push: the version that the
                             gradient was computed from */
@@ -197,6 +198,9 @@ void cadre_run_touch(cadre_run_t *self);
 /* Note a request to a shard; note an answer, and return whether no other answer is awaited. */
 void cadre_run_await(cadre_run_t *self);
 bool cadre_run_answered(cadre_run_t *self);
+
+/* Returns whether a part of a push names a table of which the update has no key. */
+bool cadre_run_part_is_keyless(const cadre_run_part_t *self);
 
 /* Returns how the values or the gradient of a part are cut into chunks. */
 cadre_chunk_layout_t cadre_run_part_layout(const cadre_run_part_t *self);

@@ -674,7 +674,8 @@ staleness_of(const cadre_run_part_t *part, uint64_t version)
 }
 
 /* Notes how stale an applied update is, if that is recorded per variable: of each variable the
- * largest of its parts, which stand beside each other in `note`. An answer without a version for
+ * largest of its parts, which stand beside each other in `note`, without those of a table of which
+ * the update has no key: nothing of them was read. An answer without a version for
  * each part only gives the staleness of the whole update. */
 static void
 observe(cadre_worker_values_t *self, const cadre_run_t *run, const request_note_t *note,
@@ -690,12 +691,18 @@ observe(cadre_worker_values_t *self, const cadre_run_t *run, const request_note_
     for (size_t i = 0; i < note->count;) {
         const cadre_variable_entry_t *variable = run->parts[note->parts[i]].variable;
         uint64_t stalest = 0;
+        bool was_read = false;
         for (; i < note->count && run->parts[note->parts[i]].variable == variable; i++) {
-            uint64_t versions =
-                staleness_of(&run->parts[note->parts[i]], applied->versions.items[i]);
-            stalest = versions > stalest ? versions : stalest;
+            const cadre_run_part_t *part = &run->parts[note->parts[i]];
+            uint64_t versions = staleness_of(part, applied->versions.items[i]);
+            if (!cadre_run_part_is_keyless(part)) {
+                was_read = true;
+                stalest = versions > stalest ? versions : stalest;
+            }
         }
-        cadre_staleness_note(&self->staleness, variable->name, stalest);
+        if (was_read) {
+            cadre_staleness_note(&self->staleness, variable->name, stalest);
+        }
     }
 }
 

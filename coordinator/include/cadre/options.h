@@ -124,8 +124,8 @@ typedef struct {
     /* When closures may start. With CADRE_SYNC what a job computes follows from seed, data and
      * `step_closures` alone, bit for bit, however many workers and ps there are and whatever fails:
      * a lost ps is recovered by CADRE_RECOVERY_ROLLBACK, and CADRE_RECOVERY_RELAXED is refused.
-     * Of tables under a clip by norms, and of those from which rows go, it follows from the number
-     * of ps too (docs/strategies.md, "Tables and the number of ps"). */
+     * Of tables under a clip by norms, of those from which rows go, and of those with admit_after,
+     * it follows from the number of ps too (docs/strategies.md, "Tables and the number of ps"). */
     cadre_consistency_t consistency;
 
     /* With CADRE_SYNC: closures of one step, up to 2,048; those of programs that push nothing are

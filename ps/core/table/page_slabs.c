@@ -10,7 +10,8 @@
 
 enum {
     LINE_SIZE = 64,
-    LOOKS = 256, /* slabs that a take looks at before one is added, the newest aside */
+    DISCARDS_MAX = 8, /* slabs whose memory one call gives back: each takes some 0.1 ms */
+    LOOKS = 256,      /* slabs that a take looks at before one is added, the newest aside */
 };
 
 typedef struct slab slab_t;
@@ -220,7 +221,8 @@ end_sweep(cadre_page_slabs_t *self)
 void
 cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks)
 {
-    for (size_t i = 0; i < looks && i < self->count; i++) {
+    size_t discards = 0;
+    for (size_t i = 0; i < looks && i < self->count && discards < DISCARDS_MAX; i++) {
         slab_t *slab = self->slabs[self->sweep];
         const uint64_t bits = atomic_load_explicit(&slab->free, memory_order_acquire);
         if (bits == all_places(self) && !slab->emptied &&
@@ -228,6 +230,7 @@ cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks)
             cadre_huge_discard(slab->bytes);
             slab->emptied = true;
             self->emptied++;
+            discards++;
         }
         if (bits != all_places(self)) {
             count_partial(self, slab, bits);

@@ -137,6 +137,24 @@ Test(shard_tables, counts_an_update_without_keys)
     close_shard(&self);
 }
 
+Test(shard_tables, names_the_variable_that_is_bad_behind_a_table_without_keys)
+{
+    fixture_t self = open_filled_shard();
+    table_create_t table;
+    cr_assert_eq(create(&self, &table_create(&table, 0, 1)->message), 0);
+    uint64_t parts[] = {TABLE, 0, 0, 2, 0, 0};
+    cadre_message_t message = question(CADRE_MESSAGE_PUSH, &THE_WORKER);
+    cadre_message_t answer;
+    message.push =
+        (cadre_push_message_t){.update = 2, .generation = GENERATION, .partitions = {parts, 6}};
+    cadre_message_add_chunk(&message, new_floats(4, NAN));
+    ask(&self, &THE_WORKER, &message, &answer);
+    cr_expect_eq(answer.applied.status, (uint64_t)-CADRE_ENOTFINITE);
+    cr_expect(strstr(answer.applied.text, "other"), "%s", answer.applied.text);
+    cadre_message_fini(&answer);
+    close_shard(&self);
+}
+
 /* Pulls a slot of one key as the coordinator does; the caller ends the answer. */
 static void
 pull_slot(fixture_t *self, uint64_t slot, uint64_t key, cadre_message_t *answer)

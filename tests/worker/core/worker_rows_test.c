@@ -455,6 +455,34 @@ Test(worker_rows, names_the_parts_of_a_counted_table_without_keys)
     }
 }
 
+/* Of a part of which it had no key nothing was read, so no age of it is told. */
+Test(worker_rows, tells_no_staleness_of_parts_without_keys)
+{
+    fixture_t self;
+    cadre_run_t *run = begin(&self);
+    const cadre_variable_entry_t *t = define_table(&self, CADRE_VARIABLE_COUNTED_TABLE);
+    uint64_t keys[KEYS];
+    const size_t on_first = spread_keys(keys);
+    const cadre_rows_t rows = {.ids = keys, .count = on_first};
+    pull_rows(&self, run, t, &rows);
+    answer_rows(&self, 0, 9000, on_first);
+    expect_rows(&self, &rows);
+    push_rows(&self, run, t, &rows);
+    for (uint32_t shard = 0; shard < TABLE_SHARDS; shard++) {
+        const uint64_t version = 9001;
+        cadre_message_t message;
+        cr_assert(take_message(&self, CADRE_MESSAGE_PUSH, (int)shard, &message));
+        cadre_message_t answer = {.type = CADRE_MESSAGE_APPLIED, .request = message.request};
+        answer.applied = (cadre_applied_message_t){
+            .generation = 1, .text = "", .staleness = 0, .versions = {&version, 1}};
+        cadre_message_fini(&message);
+        fixture_deliver(&self, CADRE_ROLE_PS, shard, &answer);
+    }
+    const cadre_staleness_t *staleness = cadre_worker_core_figures(self.core).staleness;
+    cr_expect_eq(staleness->series[0]->histogram.sum, 0);
+    fixture_fini(&self);
+}
+
 Test(worker_rows, pulls_and_pushes_no_whole_table)
 {
     fixture_t self;
