@@ -119,6 +119,7 @@ read_list(decoder_t *self, const cadre_field_schema_t *field, const cadre_token_
         return status;
     }
 
+    cadre_assert(token->bytes); /* as of each bin */
     *out = (cadre_u64s_t){.items = self->storage.lists, .count = count};
     memcpy(self->storage.lists, token->bytes, token->value);
     self->storage.lists += count;

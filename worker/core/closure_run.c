@@ -370,7 +370,7 @@ add_gradients(cadre_run_t *self, const cadre_gradient_t *gradients, size_t count
         const cadre_wanted_t pushed = {gradients[i].variable, gradients[i].rows};
         if ((pushed.rows != NULL) == of_rows) {
             add_parts(self, i, &pushed, SIZE_MAX);
-        } else if (pushed.variable->is_counted) {
+        } else if (pushed.rows && pushed.variable->is_counted) {
             add_keyless(self, i, &pushed);
         }
     }
