@@ -158,6 +158,7 @@ compare(const trained_t *job, const trained_t *reference, const trained_t *refer
         EXPECT_EQUAL(job, i, "first", mark->weights.first, wanted->weights.first);
         EXPECT_EQUAL(job, i, "second", mark->weights.second, wanted->weights.second);
         EXPECT_EQUAL(job, i, "rows", mark->weights.rows, wanted->weights.rows);
+        EXPECT_EQUAL(job, i, "rare", mark->weights.rare, wanted->weights.rare);
         EXPECT_EQUAL(job, i, "few", mark->few.few, few->few.few);
         count++;
     }
