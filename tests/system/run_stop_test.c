@@ -84,14 +84,21 @@ expect_stopped(const json_t *result, const char *why)
     cr_expect_str_eq(found, why);
 }
 
-/* Both results have the same bits at these paths. */
+/* Returns whether both results have the same bits at this path. */
+static bool
+is_same_at(const json_t *left, const json_t *right, const char *path)
+{
+    double a = json_number_at(left, path);
+    double b = json_number_at(right, path);
+    return !(a < b || a > b);
+}
+
 static void
 expect_same_at(const json_t *left, const json_t *right, const char *const *paths, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        double a = json_number_at(left, paths[i]);
-        double b = json_number_at(right, paths[i]);
-        cr_expect(!(a < b || a > b), "%s is %.17g and %.17g", paths[i], a, b);
+        cr_expect(is_same_at(left, right, paths[i]), "%s is %.17g and %.17g", paths[i],
+                  json_number_at(left, paths[i]), json_number_at(right, paths[i]));
     }
 }
 
@@ -248,6 +255,37 @@ Test(run_stop, ends_at_its_target)
     stopped_run_close(&run);
 }
 
+/* What a stopped run said, kept for the message of a test that fails: where each run resumed. */
+typedef struct {
+    char *said[4];
+    int count;
+} told_t;
+
+/* Takes what the run said that has just ended. Where it resumed, that was between two steps of
+ * three closures of a row, or at the end of an epoch. */
+static void
+told_take(told_t *self, const command_t *command)
+{
+    cr_assert_lt(self->count, (int)CADRE_COUNT_OF(self->said));
+    char *said = command_errors(command);
+    self->said[self->count++] = said;
+    const char *row = strstr(said, ", row ");
+    if (row) {
+        const long at = strtol(row + strlen(", row "), NULL, 10);
+        cr_expect(at % 3 == 0 || at == DIGITS_ROWS, "within a step: %s", said);
+    }
+}
+
+/* Shows all of it where results differ, and frees it. */
+static void
+told_end(told_t *self, bool is_same)
+{
+    for (int i = 0; i < self->count; i++) {
+        cr_expect(is_same, "run %d said: %s", i, self->said[i]);
+        free(self->said[i]);
+    }
+}
+
 /* Whole steps are bit for bit the same in a run that is stopped and resumed: it stops between two
  * steps even where the queue, which is short in a job with a time limit, ends within one. */
 Test(run_stop, stops_between_steps_which_are_the_same_when_it_goes_on)
@@ -259,6 +297,7 @@ Test(run_stop, stops_between_steps_which_are_the_same_when_it_goes_on)
     stopped_run_start(&quiet, "never");
     json_t *wanted = stopped_run_end(&quiet);
 
+    told_t told = {.count = 0};
     stopped_run_t run;
     stopped_run_open(&run, training, "");
     long newest = 0;
@@ -267,11 +306,14 @@ Test(run_stop, stops_between_steps_which_are_the_same_when_it_goes_on)
         command_wait_checkpoint_after(&run.command, newest);
         command_signal(&run.command, SIGTERM);
         command_expect_exit(&run.command, command_end(&run.command), 143);
+        told_take(&told, &run.command);
         newest = command_wait_checkpoint_after(&run.command, 0);
     }
     stopped_run_start(&run, "auto");
     json_t *result = stopped_run_end(&run);
+    told_take(&told, &run.command);
     expect_same_weights(wanted, result);
+    told_end(&told, is_same_at(wanted, result, "loss"));
 
     json_decref(result);
     json_decref(wanted);
