@@ -128,19 +128,13 @@ train(const cadre_run_flags_t *flags, cadre_job_t *job)
 }
 
 /* Chooses the address of the HTTP server from --http or CADRE_HTTP. A user's program opens its
- * coordinator itself, and reads CADRE_HTTP itself. */
+ * coordinator itself, and says there. */
 static int
 choose_http(cadre_run_flags_t *flags)
 {
-    if (!flags->program) {
-        int status = cadre_http_address_choose(flags->http, &flags->http);
-        /* A bad address that no flag gave is one of the environment. */
-        return status < 0 && !flags->http ? CADRE_ECONFIG : status;
-    }
-    return flags->http
-               ? cadre_fail(CADRE_EINVALID, "--http is for a job file: a program says where in "
-                                            "cadre_coordinator_options_t.http")
-               : 0;
+    int status = flags->program ? 0 : cadre_http_address_choose(flags->http, &flags->http);
+    /* A bad address that no flag gave is one of the environment. */
+    return status < 0 && !flags->http ? CADRE_ECONFIG : status;
 }
 
 /* Reads the command line, and the job that it names. */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "coordinator/cli/verb.h"
+#include "coordinator/cli/setting_flags.h"
 
 enum { CADRE_NATIVES_MAX = 64 }; /* most --native flags */
 
@@ -28,14 +28,16 @@ typedef struct {
     bool json;
     bool keep_session;
     char log_level;
-    /* Settings that flags gave, in the order of the command line. */
-    cadre_verb_setting_t settings[CADRE_JOB_SETTINGS_MAX];
-    size_t setting_count;
+    cadre_given_settings_t settings;
+    /* The first flag that only a job file has a use for, and what a program does in its place; NULL:
+     * there is none. */
+    const char *job_only;
+    const char *in_program;
     char **command; /* the whole command as typed, "cadre" first; NULL-terminated */
 } cadre_run_flags_t;
 
 /* Reads the command line. Ends the process after a usage error (exit 2) or --help (exit 0). Fails
- * with CADRE_EINVALID or CADRE_ENOTFOUND for a bad value of a flag. */
+ * with CADRE_EINVALID for a flag that is not written out, or that does not go with a program. */
 int cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv);
 
 void cadre_run_flags_fini(cadre_run_flags_t *self);
