@@ -71,8 +71,15 @@ static const cadre_setting_flag_t flags[] = {
      "staleness (default: nowhere)"},
     {"consistency", "HOW", "training.consistency", false, "says how in " OPTIONS "consistency",
      "When updates count: async, at once; bounded, as async but none is missed that is older than "
-     "training.staleness_bound closures; sync, in steps of training.step_closures (default: "
-     "async)"},
+     "--staleness-bound closures; sync, in steps of --step-closures (default: async)"},
+    {"step-closures", "N", "training.step_closures", false,
+     "says how many in " OPTIONS "step_closures",
+     "Of sync: closures whose mean gradient makes one step (default: 1, one closure after the "
+     "other)"},
+    {"staleness-bound", "N", "training.staleness_bound", false,
+     "says how many in " OPTIONS "staleness_bound",
+     "Of bounded: how many closures old an update may be that a closure misses (default: 0, one "
+     "closure after the other)"},
     {"delay-compensation", "LAMBDA", "training.delay_compensation", false,
      "says how much in cadre_variable_options_t.delay_compensation",
      "Compensates gradients that are late for what others have changed since, by so much (default: "

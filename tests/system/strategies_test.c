@@ -244,6 +244,35 @@ Test(strategies, S4_that_settings_contradict_are_refused)
     }
 }
 
+Test(strategies, consistencies_take_their_numbers_from_flags_and_are_slow_without)
+{
+    static const struct {
+        const char *consistency;
+        const char *flag;
+    } cases[] = {{"sync", "--step-closures"}, {"bounded", "--staleness-bound"}};
+    for (size_t i = 0; i < 2 * CADRE_COUNT_OF(cases); i++) {
+        const bool says_number = i % 2 > 0;
+        digits_t digits;
+        digits_open(&digits, 1);
+        digits_add(&digits, "--consistency", cases[i / 2].consistency);
+        if (says_number) {
+            digits_add(&digits, cases[i / 2].flag, "4");
+        }
+        digits_start(&digits);
+        command_end(&digits.command); /* below the target of the file after one epoch */
+        cadre_auto(cadre_free) char *errors = command_errors(&digits.command);
+        cr_expect(strstr(errors, "epoch=1/1"), "%s", errors);
+        cr_expect_eq(!strstr(errors, "closures run one after the other"), says_number, "%s",
+                     errors);
+        json_t *result = command_result(&digits.command);
+        const bool is_in_steps = says_number && i / 2 == 0;
+        digits_expect_number(result, "updates.0.applied",
+                             is_in_steps ? (DIGITS_CLOSURES + 3) / 4 : DIGITS_CLOSURES);
+        json_decref(result);
+        digits_close(&digits);
+    }
+}
+
 Test(strategies, tell_a_program_the_cluster_and_the_word)
 {
     command_t command;

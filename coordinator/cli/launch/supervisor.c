@@ -550,6 +550,16 @@ announce_strategy(supervisor_t *self)
     }
 }
 
+/* Warns where closures run one after the other, and the user may have expected otherwise. */
+static void
+say_pace(supervisor_t *self)
+{
+    cadre_auto(cadre_free) char *warning = cadre_job_pace_warning(self->options->job);
+    if (warning) {
+        cadre_console_say(&self->console, "%s", warning);
+    }
+}
+
 /* Prints, and writes to the events file, where the run's session and coordinator are. */
 static void
 announce(supervisor_t *self)
@@ -566,6 +576,7 @@ announce(supervisor_t *self)
         json_pack("{s:s, s:s, s:s*}", "session", session, "coordinator", address, "http", http));
     if (self->options->job) {
         announce_strategy(self);
+        say_pace(self);
         say_recovery(self);
     }
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "common/base/bounds.h"
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/spec/strategy_spec.h"
@@ -201,33 +203,74 @@ cadre_job_slots(const cadre_job_t *self)
     return origin(self, "cluster.slots") != CADRE_ORIGIN_DEFAULT ? self->slots : 1;
 }
 
-/* Fails when the setting `name`, which changes nothing where it is `unset`, was given and is for
- * another consistency than the job's. One that is overruled, as the file's by a flag
- * --consistency, is left alone. */
+/* The number that goes with a consistency. */
+typedef struct {
+    cadre_consistency_t consistency;
+    const char *word;
+    const char *setting;
+    const char *flag;
+    int64_t unset; /* its default, with which closures run one after the other */
+} pace_t;
+
+static const pace_t paces[] = {
+    {CADRE_SYNC, "sync", "training.step_closures", "step-closures", 1},
+    {CADRE_BOUNDED, "bounded", "training.staleness_bound", "staleness-bound", 0},
+};
+
+static int64_t
+number_of(const cadre_job_t *self, const pace_t *pace)
+{
+    return pace->consistency == CADRE_SYNC ? self->step_closures : self->staleness_bound;
+}
+
+/* Fails when the number was given and is for another consistency than the job's. One that is
+ * overruled, as the file's by a flag --consistency, is left alone. */
 static int
-check_consistency(const cadre_job_t *self, const char *name, int64_t unset,
-                  cadre_consistency_t wanted)
+check_pace(const cadre_job_t *self, const pace_t *pace)
 {
     static const char *const words[] = {
         [CADRE_ASYNC] = "async", [CADRE_BOUNDED] = "bounded", [CADRE_SYNC] = "sync"};
-    const int64_t value = wanted == CADRE_SYNC ? self->step_closures : self->staleness_bound;
-    const cadre_origin_t rank = origin(self, name);
-    if (self->consistency == (int64_t)wanted || value == unset || rank <= CADRE_ORIGIN_STRATEGY ||
-        rank < origin(self, "training.consistency")) {
+    const cadre_origin_t rank = origin(self, pace->setting);
+    if (self->consistency == (int64_t)pace->consistency || number_of(self, pace) == pace->unset ||
+        rank <= CADRE_ORIGIN_STRATEGY || rank < origin(self, "training.consistency")) {
         return 0;
     }
+    cadre_auto(cadre_free) char *place = cadre_job_place(self, pace->setting, pace->flag);
     return cadre_fail(CADRE_ECONFIG,
-                      "%s: %s is for \"consistency\": \"%s\", but training.consistency is %s",
-                      self->file, name, words[wanted], words[self->consistency]);
+                      "%s is for \"consistency\": \"%s\", but training.consistency is %s", place,
+                      pace->word, words[self->consistency]);
 }
 
-/* Checks that what is given of the consistency goes with it. */
+/* Checks that what is given of the consistency goes with it; a program, which has no file, says
+ * both itself. */
 static int
 check_consistencies(const cadre_job_t *self)
 {
-    int status = check_consistency(self, "training.step_closures", 1, CADRE_SYNC);
-    return status < 0 ? status
-                      : check_consistency(self, "training.staleness_bound", 0, CADRE_BOUNDED);
+    int status = 0;
+    for (size_t i = 0; i < CADRE_COUNT_OF(paces) && status == 0 && self->file; i++) {
+        status = check_pace(self, &paces[i]);
+    }
+    return status;
+}
+
+/* Returns the warning about a consistency whose number nobody gave, by its default: it leaves all
+ * slots but one without work. */
+char *
+cadre_job_pace_warning(const cadre_job_t *self)
+{
+    const int64_t slots = cadre_min_i64(self->workers * self->slots, CADRE_STEP_CLOSURES_MAX);
+    for (size_t i = 0; i < CADRE_COUNT_OF(paces) && self->workers > 1; i++) {
+        const pace_t *pace = &paces[i];
+        if (self->consistency == (int64_t)pace->consistency &&
+            origin(self, pace->setting) == CADRE_ORIGIN_DEFAULT) {
+            return cadre_asprintf(
+                "consistency %s: closures run one after the other, as %s is %lld; --%s %lld keeps "
+                "%lld workers of %lld slots busy",
+                pace->word, pace->setting, (long long)pace->unset, pace->flag, (long long)slots,
+                (long long)self->workers, (long long)self->slots);
+        }
+    }
+    return NULL;
 }
 
 /* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps.

@@ -30,6 +30,8 @@ static const struct {
     {"--local-steps", "2", "cadre_op_inner_step"},
     {"--history", "h.csv", TRAINING "hook"},
     {"--consistency", "sync", OPTIONS "consistency"},
+    {"--step-closures", "4", OPTIONS "step_closures"},
+    {"--staleness-bound", "4", OPTIONS "staleness_bound"},
     {"--delay-compensation", "2", "cadre_variable_options_t.delay_compensation"},
     {"--seed", "7", OPTIONS "seed"},
     {"--checkpoint-dir", "checkpoints", OPTIONS "checkpoint_dir"},

@@ -215,6 +215,53 @@ Test(job_strategy, refuses_what_is_for_another_consistency)
     read(&job, ", \"training\": {\"consistency\": \"sync\", \"step_closures\": 7}");
     flag(&job, "training.consistency", "async");
     cr_expect_eq(cadre_job_follow_strategy(&job, &cpu), 0, "the flag overrules the file");
+
+    cadre_auto(cadre_job_fini) cadre_job_t flagged;
+    read(&flagged, "");
+    flag(&flagged, "training.step_closures", "4");
+    cr_expect_eq(cadre_job_follow_strategy(&flagged, &cpu), CADRE_ECONFIG);
+    cr_expect(strncmp(cadre_error_text(), "--step-closures is for", 22) == 0, "%s",
+              cadre_error_text());
+
+    /* A program reads no such variable. */
+    cadre_auto(cadre_job_fini) cadre_job_t of_program;
+    cadre_job_init(&of_program);
+    setenv("CADRE_STALENESS_BOUND", "4", 1);
+    cr_assert_eq(cadre_job_set_environment(&of_program), 0);
+    cr_expect_eq(of_program.staleness_bound, 4);
+    cr_expect_eq(cadre_job_follow_strategy(&of_program, &cpu), 0, "%s", cadre_error_text());
+}
+
+/* Who asks for a consistency and gives no number is told that workers wait for one another. */
+Test(job_strategy, warns_where_closures_run_one_after_the_other)
+{
+    static const struct {
+        const char *rest;
+        const char *warning; /* NULL: none */
+    } cases[] = {
+        {", \"training\": {\"consistency\": \"sync\"}",
+         "consistency sync: closures run one after the other, as training.step_closures is 1; "
+         "--step-closures 4 keeps 2 workers of 2 slots busy"},
+        {", \"training\": {\"consistency\": \"bounded\"}" CLUSTER("\"workers\": 3"),
+         "consistency bounded: closures run one after the other, as training.staleness_bound is 0; "
+         "--staleness-bound 6 keeps 3 workers of 2 slots busy"},
+        {", \"training\": {\"consistency\": \"sync\"}" CLUSTER("\"workers\": 1"), NULL},
+        {", \"training\": {\"consistency\": \"sync\", \"step_closures\": 1}", NULL},
+        {", \"training\": {\"consistency\": \"sync\", \"step_closures\": 4}", NULL},
+        {", \"training\": {\"consistency\": \"bounded\", \"staleness_bound\": 0}", NULL},
+        {STRATEGY("multi_worker"), NULL},
+        {STRATEGY("mirrored") CLUSTER("\"workers\": 3"), NULL},
+        {STRATEGY("local"), NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        read(&job, cases[i].rest);
+        cr_assert_eq(cadre_job_follow_strategy(&job, &(cadre_job_places_t){.devices = 0}), 0);
+        cadre_auto(cadre_free) char *warning = cadre_job_pace_warning(&job);
+        cr_expect_str_eq(warning ? warning : "", cases[i].warning ? cases[i].warning : "", "%zu",
+                         i);
+    }
 }
 
 Test(job_strategy, says_of_what_it_has_set_where_that_is_from)
