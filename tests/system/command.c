@@ -189,6 +189,25 @@ command_signal_task(const command_t *self, const char *role, int index, int numb
     return pid;
 }
 
+char *
+command_status(const command_t *self, const char *format)
+{
+    enum { SIZE_BYTES = 65536, WAIT_MS = 120000 };
+    static const char begins[] = "coordinator=";
+    cadre_auto(cadre_free) char *errors = command_errors(self);
+    const char *said = strstr(errors, begins);
+    if (!said || !strchr(said, '\n')) {
+        return NULL;
+    }
+    said += strlen(begins);
+    cadre_auto(cadre_free) char *address = cadre_strndup(said, strcspn(said, " \n"));
+    cadre_auto(cadre_free) char *program = program_path("cadre");
+    cadre_auto(cadre_free) char *text = cadre_calloc(1, SIZE_BYTES);
+    const char *arguments[] = {program, "status", "--coordinator", address, "-o", format, NULL};
+    int code = process_output(arguments, NULL, WAIT_MS, text, SIZE_BYTES);
+    return code == 0 ? cadre_strdup(text) : NULL;
+}
+
 /* The highest number of a checkpoint; 0 when there is none. */
 static long
 newest_checkpoint(const char *path)

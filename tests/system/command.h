@@ -66,6 +66,10 @@ pid_t command_task(const command_t *self, const char *role, int index);
  * task stands still when the call returns. */
 pid_t command_signal_task(const command_t *self, const char *role, int index, int number);
 
+/* What `cadre status -o FORMAT` ("json", "text") says of the run under way, freed by the caller;
+ * NULL when it has ended, or has not said yet where its coordinator is. */
+char *command_status(const command_t *self, const char *format);
+
 /* Waits until the run has committed a checkpoint, or has ended. */
 void command_wait_checkpoint(const command_t *self);
 

@@ -8,7 +8,10 @@
 
 TestSuite(run_silence, .timeout = 900);
 
-enum { STOP_MS = 200000 }; /* for an end without the last checkpoint, which had 300 s */
+enum {
+    STOP_MS = 200000,  /* for an end without the last checkpoint, which had 300 s */
+    TRIES_MS = 300000, /* for one run in which what is waited for comes before another thing */
+};
 
 static void
 signal_workers(const digits_t *digits, int number)
@@ -43,6 +46,61 @@ Test(run_silence, a_ps_that_is_frozen_for_good_is_replaced_before_its_time_is_ov
     digits_expect_said(&digits, "s after its lease, so it was killed: its shard waits for it");
     json_decref(result);
     digits_close(&digits);
+}
+
+/* A number of the status, -1 when the run has ended. */
+static double
+count_in_status(const digits_t *digits, const char *path)
+{
+    cadre_auto(cadre_free) char *text = command_status(&digits->command, "json");
+    json_t *status = text ? json_loads(text, 0, NULL) : NULL;
+    double count = json_number_at(status, path);
+    json_decref(status);
+    return count;
+}
+
+/* Runs the example with a worker that stands still until the status counts one of `path`, or the
+ * run has ended without. It must end well, with every closure applied once. */
+static bool
+is_counted(const char *flag, const char *value, const char *path)
+{
+    digits_t digits;
+    digits_open(&digits, 150);
+    digits_add(&digits, flag, value);
+    digits_start_to_checkpoint(&digits, "0.2");
+    pid_t worker = command_signal_task(&digits.command, "worker", 1, SIGSTOP);
+    bool counted = false;
+    deadline_t deadline = deadline_in(COMMAND_WAIT_MS);
+    while (!counted && !command_has_ended(&digits.command)) {
+        require(again(deadline), path);
+        counted = count_in_status(&digits, path) > 0;
+    }
+    if (command_task(&digits.command, "worker", 1) == worker) { /* nobody has replaced it */
+        kill(worker, SIGCONT);
+    }
+    json_decref(digits_expect_finished(&digits));
+    digits_close(&digits);
+    return counted;
+}
+
+/* A machine that is busy for as long as a lease may have the worker replaced before: then again. */
+static void
+expect_counted(const char *flag, const char *value, const char *path)
+{
+    deadline_t deadline = deadline_in(TRIES_MS);
+    while (!is_counted(flag, value, path)) {
+        require(again(deadline), path);
+    }
+}
+
+Test(run_silence, closures_of_a_frozen_worker_are_tried_by_another)
+{
+    expect_counted("--backup-attempts", "2", "closures.backup_attempts.won");
+}
+
+Test(run_silence, closures_of_a_frozen_worker_go_to_another_after_their_deadline)
+{
+    expect_counted("--closure-deadline", "1.5", "closures.deadlines_missed");
 }
 
 /* What had begun needs a worker, so that the checkpoint would wait for minutes. */
