@@ -69,6 +69,72 @@ print_table(FILE *file, const json_t *status, const json_t *table)
             number_at(table, "unadmitted"));
 }
 
+/* Prints how many second attempts at slow closures were begun, where there were any. */
+static void
+print_backups(FILE *file, const json_t *backups)
+{
+    if (number_at(backups, "begun") > 0) {
+        fprintf(file, "backup attempts: %lld, won: %lld\n", number_at(backups, "begun"),
+                number_at(backups, "won"));
+    }
+}
+
+/* Returns the index of the bucket of a histogram that holds closure `number` of all, the
+ * least stale one being number 0. */
+static size_t
+bucket_of(const json_t *histogram, long long number)
+{
+    long long seen = 0;
+    size_t index = 0;
+    const json_t *bucket = NULL;
+    json_array_foreach(histogram, index, bucket)
+    {
+        seen += number_at(bucket, "closures");
+        if (seen > number) {
+            break;
+        }
+    }
+    return index;
+}
+
+/* Prints " at most N" for a bucket of a histogram, " above N" for the last one, which has no bound.
+ */
+static void
+print_bucket(FILE *file, const json_t *histogram, size_t index)
+{
+    const json_t *bound = json_object_get(json_array_get(histogram, index), "at_most");
+    if (json_is_integer(bound)) {
+        fprintf(file, " at most %lld", json_integer_value(bound));
+        return;
+    }
+    fprintf(file, " above %lld",
+            index > 0 ? number_at(json_array_get(histogram, index - 1), "at_most") : 0);
+}
+
+/* Prints how stale the updates of closures were, where any were applied. */
+static void
+print_staleness(FILE *file, const json_t *status)
+{
+    const json_t *histogram = json_object_get(status, "staleness");
+    long long count = 0;
+    size_t index = 0;
+    const json_t *bucket = NULL;
+    json_array_foreach(histogram, index, bucket)
+    {
+        count += number_at(bucket, "closures");
+    }
+    if (count == 0) {
+        return;
+    }
+
+    fprintf(file, "staleness: mean %.2f versions, median",
+            (double)number_at(status, "staleness_sum") / (double)count);
+    print_bucket(file, histogram, bucket_of(histogram, (count - 1) / 2));
+    fprintf(file, ", maximum");
+    print_bucket(file, histogram, bucket_of(histogram, count - 1));
+    fprintf(file, ", %lld closures\n", count);
+}
+
 void
 cadre_status_lines_print(const json_t *status, FILE *file)
 {
@@ -89,6 +155,8 @@ cadre_status_lines_print(const json_t *status, FILE *file)
             number_at(closures, "finished"), number_at(closures, "in_flight"),
             number_at(closures, "queued"), number_at(closures, "failed"),
             number_at(closures, "attempts"));
+    print_backups(file, json_object_get(closures, "backup_attempts"));
+    print_staleness(file, status);
     fprintf(file, "lost: %lld workers, %lld ps\n", number_at(failures, "worker"),
             number_at(failures, "ps"));
     fprintf(file, "checkpoints: %lld, the last %s\n", number_at(checkpoints, "committed"),

@@ -59,10 +59,18 @@ count_in_status(const digits_t *digits, const char *path)
     return count;
 }
 
+/* The status in words has this in it, unless the run has ended. */
+static void
+expect_in_words(const digits_t *digits, const char *line)
+{
+    cadre_auto(cadre_free) char *text = command_status(&digits->command, "text");
+    cr_expect(!text || strstr(text, line), "%s is not in: %s", line, text);
+}
+
 /* Runs the example with a worker that stands still until the status counts one of `path`, or the
  * run has ended without. It must end well, with every closure applied once. */
 static bool
-is_counted(const char *flag, const char *value, const char *path)
+is_counted(const char *flag, const char *value, const char *path, const char *line)
 {
     digits_t digits;
     digits_open(&digits, 150);
@@ -75,6 +83,9 @@ is_counted(const char *flag, const char *value, const char *path)
         require(again(deadline), path);
         counted = count_in_status(&digits, path) > 0;
     }
+    if (counted) {
+        expect_in_words(&digits, line);
+    }
     if (command_task(&digits.command, "worker", 1) == worker) { /* nobody has replaced it */
         kill(worker, SIGCONT);
     }
@@ -85,22 +96,22 @@ is_counted(const char *flag, const char *value, const char *path)
 
 /* A machine that is busy for as long as a lease may have the worker replaced before: then again. */
 static void
-expect_counted(const char *flag, const char *value, const char *path)
+expect_counted(const char *flag, const char *value, const char *path, const char *line)
 {
     deadline_t deadline = deadline_in(TRIES_MS);
-    while (!is_counted(flag, value, path)) {
+    while (!is_counted(flag, value, path, line)) {
         require(again(deadline), path);
     }
 }
 
 Test(run_silence, closures_of_a_frozen_worker_are_tried_by_another)
 {
-    expect_counted("--backup-attempts", "2", "closures.backup_attempts.won");
+    expect_counted("--backup-attempts", "2", "closures.backup_attempts.won", "\nbackup attempts: ");
 }
 
 Test(run_silence, closures_of_a_frozen_worker_go_to_another_after_their_deadline)
 {
-    expect_counted("--closure-deadline", "1.5", "closures.deadlines_missed");
+    expect_counted("--closure-deadline", "1.5", "closures.deadlines_missed", "\nstaleness: mean ");
 }
 
 /* What had begun needs a worker, so that the checkpoint would wait for minutes. */
