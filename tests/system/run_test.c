@@ -1,5 +1,6 @@
 /* `cadre run` on the shipped examples: what it reaches, what it prints. */
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -618,8 +619,152 @@ Test(run, a_device_or_math_that_cannot_be_is_refused_before_anything_starts)
     expect_refused(device, 2, "--device: no device \"cuda:99999\": it is auto, cpu, cuda, or");
     const char *math[] = {"run", job, "--device", "cpu", "--math", "f64", NULL};
     expect_refused(math, 2, "--math: \"f64\" is none of f32|tf32|bf16");
+    const char *list[] = {"run", job, "--device", "cpu,cpu,cpu", "--workers", "2", NULL};
+    expect_refused(list, 78,
+                   "--device lists 3 devices, but --workers is 2: say --workers 3, or list fewer");
     const char *check[] = {"config", "check", job, NULL};
     setenv("CADRE_DEVICE", "gpu", 1);
     expect_refused(check, 78, "the environment: CADRE_DEVICE: no device \"gpu\"");
     unsetenv("CADRE_DEVICE");
+}
+
+/* --- what a job file says of the cluster --- */
+
+/* The example with this section "cluster", in the scratch directory; freed by the caller. */
+static char *
+write_digits(const command_t *command, const char *cluster)
+{
+    cadre_auto(cadre_free) char *example = source_path("examples/digits.json");
+    char *path = scratch_path(&command->scratch, "digits.json");
+    json_t *job = json_load_file(example, 0, NULL);
+    json_t *section = json_loads(cluster, 0, NULL);
+    cr_assert(job && section, "%s", cluster);
+    json_object_set_new(job, "cluster", section);
+    cr_assert_eq(json_dump_file(job, path, 0), 0);
+    json_decref(job);
+    return path;
+}
+
+/* Runs the example with this section and this flag, which must end well. */
+static void
+run_digits(command_t *command, const char *cluster, const char *flag, const char *value)
+{
+    cadre_auto(cadre_free) char *job = write_digits(command, cluster);
+    cadre_auto(cadre_free) char *data = source_path("examples");
+    const char *arguments[] = {
+        "run", job, "--data", data, "--checkpoint-dir", command->checkpoints, flag, value, NULL};
+    command_expect_exit(command, command_run(command, arguments), 0);
+}
+
+/* One device more than a list of two begins the list again. */
+Test(run, workers_take_the_devices_of_a_list_in_turn)
+{
+    static const struct {
+        const char *cluster;
+        const char *flag;
+        const char *value;
+    } cases[] = {
+        {"{\"ps\": 1, \"workers\": 2}", "--device", "cpu,cpu"},
+        {"{\"ps\": 1, \"workers\": 3, \"device\": [\"cpu\", \"cpu\"]}", NULL, NULL},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        command_t command;
+        command_open(&command);
+        run_digits(&command, cases[i].cluster, cases[i].flag, cases[i].value);
+        command_close(&command);
+    }
+}
+
+/* Where the parts of the variables are after a run with this section: for each variable the shards
+ * of its parts, as "w1:01 b1:1 ". Freed by the caller. */
+static char *
+places(const char *cluster)
+{
+    command_t command;
+    command_open(&command);
+    run_digits(&command, cluster, NULL, NULL);
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("%s/ckpt-00000001/manifest.json", command.checkpoints);
+    json_t *manifest = json_load_file(path, 0, NULL);
+    cr_assert(manifest);
+    char *text = cadre_strdup("");
+    size_t i = 0;
+    const json_t *variable = NULL;
+    json_array_foreach(json_object_get(manifest, "variables"), i, variable)
+    {
+        cadre_auto(cadre_free) char *shards = cadre_strdup("");
+        size_t k = 0;
+        const json_t *part = NULL;
+        json_array_foreach(json_object_get(variable, "partitions"), k, part)
+        {
+            cadre_auto(cadre_free) char *before = shards;
+            shards = cadre_asprintf("%s%.0f", before, json_number_at(part, "shard"));
+        }
+        cadre_auto(cadre_free) char *before = text;
+        text = cadre_asprintf("%s%s:%s ", before,
+                              json_string_value(json_object_get(variable, "name")), shards);
+    }
+    json_decref(manifest);
+    command_close(&command);
+    return text;
+}
+
+/* w1 has 32 KiB, w2 5, the others less than one. */
+Test(run, variables_are_cut_and_placed_as_the_job_file_says)
+{
+    static const char *const cases[][2] = {
+        {"{\"ps\": 2}", "w1:0 b1:1 w2:1 b2:1 "},
+        {"{\"ps\": 2, \"placement\": \"round_robin\"}", "w1:0 b1:1 w2:0 b2:1 "},
+        {"{\"ps\": 2, \"placement\": \"round_robin\", \"partitioner\": \"max_bytes\", "
+         "\"partition_bytes\": 12288, \"partitions\": 8}",
+         "w1:010 b1:1 w2:0 b2:1 "},
+        {"{\"ps\": 2, \"placement\": \"round_robin\", \"partitioner\": \"min_bytes\", "
+         "\"partition_bytes\": 12288, \"partitions\": 8}",
+         "w1:01 b1:0 w2:1 b2:0 "},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_free) char *found = places(cases[i][0]);
+        cr_expect_str_eq(found, cases[i][1], "%s: %s, not %s", cases[i][0], found, cases[i][1]);
+    }
+}
+
+/* Threads of the ps of a run with so many lanes, once it has taken a checkpoint. */
+static int
+ps_threads(const char *lanes)
+{
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job = source_path("examples/digits.json");
+    const char *arguments[] = {"run",
+                               job,
+                               "--ps",
+                               "1",
+                               "--ps-lanes",
+                               lanes,
+                               "--epochs",
+                               "100000",
+                               "--checkpoint-every",
+                               "0.2",
+                               "--checkpoint-dir",
+                               command.checkpoints,
+                               NULL};
+    command_start(&command, arguments);
+    command_wait_checkpoint(&command);
+    cadre_auto(cadre_free) char *path =
+        cadre_asprintf("/proc/%d/task", (int)command_task(&command, "ps", 0));
+    DIR *folder = opendir(path);
+    cr_assert(folder, "%s", path);
+    int count = 0;
+    while (readdir(folder)) {
+        count++;
+    }
+    closedir(folder);
+    command_close(&command);
+    return count;
+}
+
+/* A few threads come and go with checkpoints: less than lanes are apart. */
+Test(run, a_ps_has_the_lanes_that_the_flag_says)
+{
+    cr_expect_geq(ps_threads("64"), ps_threads("1") + 64 / 2);
 }
