@@ -261,6 +261,10 @@ Test(conformance_local, O4_what_does_not_go_with_it_is_refused)
     options.local_slots = CADRE_SLOTS_MAX + 1;
     FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "local_slots 1025 is not in 0..");
     options = local_options();
+    options.local_ps_lanes = CADRE_LANES_MAX + 1;
+    FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG,
+          "local_ps_lanes 257 is not in 0..");
+    options = local_options();
     options.local_device = "tpu";
     FAILS(cadre_coordinator_open(&options, &job), CADRE_ECONFIG, "options: local_device");
     options = cadre_coordinator_options();

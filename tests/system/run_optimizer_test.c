@@ -168,11 +168,18 @@ Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says
     cadre_auto(cadre_free) char *values = write_job(&command, slow, false);
     cr_expect_gt(accuracy(&command, values, "never", "3"), 0.7);
 
+    /* What is trained becomes the average after each update: the model is like that, too. */
+    static const char overwritten[] =
+        "{\"type\": \"sgd\", \"learning_rate\": 0.1, \"use_ema\": true, \"ema_momentum\": "
+        "0.99999, \"ema_overwrite_frequency\": 1}";
+    cadre_auto(cadre_free) char *overwrites = write_job(&command, overwritten, false);
+    cr_expect_lt(accuracy(&command, overwrites, "never", "3"), 0.6);
+
     cadre_auto(cadre_free) char *averages = write_job(&command, slow, true);
     const double found = accuracy(&command, averages, "never", "3");
     cr_expect_lt(found, 0.6);
     cadre_auto(cadre_free) char *manifest =
-        cadre_asprintf("%s/ckpt-00000002/manifest.json", command.checkpoints);
+        cadre_asprintf("%s/ckpt-00000003/manifest.json", command.checkpoints);
     cadre_auto(cadre_free) char *text = file_text(manifest);
     cr_expect(strstr(text, "\"average_momentum\"") && strstr(text, "\"average_overwrite\""), "%s",
               text);

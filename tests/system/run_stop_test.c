@@ -209,10 +209,12 @@ Test(run_stop, takes_a_checkpoint_every_so_many_steps)
     stopped_run_close(&run);
 }
 
-Test(run_stop, ends_when_its_time_is_over_which_counts_all_runs_of_the_job)
+/* Trains by this section, to which a time of 1.5 s belongs, or the environment says it. */
+static void
+expect_end_in_time(const char *training)
 {
     stopped_run_t run;
-    stopped_run_open(&run, "\"epochs\": 1000000, \"stop\": {\"seconds\": 1.5}", "");
+    stopped_run_open(&run, training, "");
     stopped_run_start(&run, "never");
     json_t *result = stopped_run_end(&run);
     expect_stopped(result, "seconds");
@@ -227,6 +229,13 @@ Test(run_stop, ends_when_its_time_is_over_which_counts_all_runs_of_the_job)
     digits_expect_number(result, "closures.finished", trained);
     json_decref(result);
     stopped_run_close(&run);
+}
+
+Test(run_stop, ends_when_its_time_is_over_which_counts_all_runs_of_the_job)
+{
+    expect_end_in_time("\"epochs\": 1000000, \"stop\": {\"seconds\": 1.5}");
+    setenv("CADRE_STOP_SECONDS", "1.5", 1);
+    expect_end_in_time("\"epochs\": 1000000");
 }
 
 Test(run_stop, ends_at_its_target)

@@ -432,7 +432,8 @@ Test(job_file, reads_everything_a_file_can_say)
         "\"training\": {\"epochs\": 3, \"batch_size\": 16, \"shuffle\": false, "
         "\"target_accuracy\": 0.9},"
         "\"cluster\": {\"ps\": 3, \"workers\": 4, \"slots\": 5, \"max_restarts\": \"unlimited\", "
-        "\"closure_deadline_s\": 2.5, \"shard_timeout_s\": 7},"
+        "\"closure_deadline_s\": 2.5, \"shard_timeout_s\": 7, \"backup_attempts\": 3, "
+        "\"ps_lanes\": 6},"
         "\"checkpoint\": {\"dir\": \"c\", \"every_s\": 1.5, \"keep\": 2}}");
     cr_assert_eq(status, 0, "%s", cadre_error_text());
     cr_assert_eq(cadre_job_finish(&job), 0);
@@ -455,6 +456,7 @@ Test(job_file, reads_everything_a_file_can_say)
     cr_assert_eq(job.max_restarts, CADRE_JOB_RESTARTS_UNLIMITED);
     cr_assert_float_eq(job.closure_deadline_s, 2.5, 0);
     cr_assert_eq(job.shard_timeout_s, 7);
+    cr_assert(job.backup_attempts == 3 && job.ps_lanes == 6);
     cr_assert_float_eq(job.checkpoint_every_s, 1.5, 0);
     cr_assert_str_eq(job.checkpoint_dir, "c");
 }
