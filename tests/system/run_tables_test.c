@@ -383,6 +383,9 @@ Test(run_tables, a_job_goes_on_with_another_optimizer_and_other_admission)
 
 #define CSV    "\"format\": \"csv\", \"header\": false, "
 #define LIBSVM "\"format\": \"libsvm\", \"label_kind\": \"class\", \"items\": 2, "
+#define SMALL  LIBSVM "\"path\": \"small.svm\", \"features\": 1000"
+#define WIDE   LIBSVM "\"path\": \"wide.svm\", \"keys\": true"
+#define TENTH  "\"fraction\": 0.1"
 
 /* Returns a number beyond 2^53 for an id. Some differ in their highest two bits alone, some in the
  * lowest. */
@@ -433,21 +436,22 @@ write_items(const char *from, const char *to, bool wide)
     fclose(file);
 }
 
-/* Writes a job whose rows begin as the same numbers whatever their keys are, over `data`. */
+/* Writes a job whose rows begin as the same numbers whatever their keys are. `train` and `test`:
+ * what is in the braces of its data. */
 static void
-write_keyed_job(const char *path, const char *data, const char *layer)
+write_keyed_job(const char *path, const char *train, const char *test, const char *layer)
 {
     FILE *file = fopen(path, "we");
     cr_assert(file);
     fprintf(
         file,
         "{\"seed\": 7, \"data\": {\"train\": {%s}, "
-        "\"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": \"layers\", \"layers\": [{\"type\": "
+        "\"test\": {%s}}, \"model\": {\"type\": \"layers\", \"layers\": [{\"type\": "
         "\"factorization_machine\"%s, \"table\": {\"initializer\": {\"type\": "
         "\"constant\", \"value\": 0.1}}, \"factors\": %d}]}, \"optimizer\": {\"type\": \"adam\", "
         "\"learning_rate\": 0.01}, \"training\": {\"epochs\": 2}, \"cluster\": {\"ps\": 2, "
         "\"workers\": 1}}",
-        data, layer, UNITS);
+        train, test, layer, UNITS);
     fclose(file);
 }
 
@@ -478,12 +482,12 @@ Test(run_tables, keys_of_64_bits_train_as_small_ids_do)
     cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
     write_rows(rows);
     write_wide_rows(rows, wide_rows);
-    write_keyed_job(job, CSV "\"path\": \"rows.csv\"", ", \"fields\": 2");
+    write_keyed_job(job, CSV "\"path\": \"rows.csv\"", TENTH, ", \"fields\": 2");
     const double small = loss_of_steps(&command, job, "small");
     write_keyed_job(job,
                     CSV "\"path\": \"wide.csv\", \"columns\": [{\"column\": 0, \"key\": \"id\"}, "
                         "{\"column\": 1, \"key\": \"id\"}]",
-                    ", \"fields\": 2, \"keys\": true");
+                    TENTH, ", \"fields\": 2, \"keys\": true");
     const double wide = loss_of_steps(&command, job, "wide");
     cr_expect(small > 0 && small < 1, "%.9g", small);
     cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
@@ -501,12 +505,50 @@ Test(run_tables, indices_of_64_bits_train_as_small_ones_do)
     write_rows(rows);
     write_items(rows, small_rows, false);
     write_items(rows, wide_rows, true);
-    write_keyed_job(job, LIBSVM "\"path\": \"small.svm\", \"features\": 1000", "");
+    write_keyed_job(job, SMALL, TENTH, "");
     const double small = loss_of_steps(&command, job, "small");
-    write_keyed_job(job, LIBSVM "\"path\": \"wide.svm\", \"keys\": true", ", \"keys\": true");
+    write_keyed_job(job, WIDE, TENTH, ", \"keys\": true");
     const double wide = loss_of_steps(&command, job, "wide");
     cr_expect(small > 0 && small < 1, "%.9g", small);
     cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
+    command_close(&command);
+}
+
+/* Tests the last checkpoint of the job; returns its loss. */
+static double
+loss_of_evaluate(command_t *command, const char *job, const char *checkpoints)
+{
+    cadre_auto(cadre_free) char *from = scratch_path(&command->scratch, checkpoints);
+    const char *evaluate[] = {"evaluate", job, "--checkpoint-dir", from, "-o", "json", NULL};
+    command_expect_exit(command, command_run(command, evaluate), 0);
+    cadre_auto(cadre_free) char *text = command_output(command);
+    return number_behind(text, "\"loss\":");
+}
+
+/* In memory, and streamed. */
+Test(run_tables, indices_of_64_bits_are_tested_on_a_file_of_their_own)
+{
+    static const char *const small_data[] = {SMALL, SMALL ", \"streaming\": true"};
+    static const char *const wide_data[] = {WIDE, WIDE ", \"streaming\": true"};
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *small_rows = scratch_path(&command.scratch, "small.svm");
+    cadre_auto(cadre_free) char *wide_rows = scratch_path(&command.scratch, "wide.svm");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_items(rows, small_rows, false);
+    write_items(rows, wide_rows, true);
+    for (size_t i = 0; i < CADRE_COUNT_OF(wide_data); i++) {
+        write_keyed_job(job, small_data[i], small_data[i], "");
+        const double small = loss_of_steps(&command, job, i == 0 ? "small" : "small-streamed");
+        write_keyed_job(job, wide_data[i], wide_data[i], ", \"keys\": true");
+        const char *checkpoints = i == 0 ? "wide" : "wide-streamed";
+        const double wide = loss_of_steps(&command, job, checkpoints);
+        cr_expect(small > 0 && small < 1, "%.9g", small);
+        cr_expect_float_eq(small, wide, 1e-6, "%.9g, not %.9g", wide, small);
+        cr_expect_float_eq(loss_of_evaluate(&command, job, checkpoints), wide, 1e-6);
+    }
     command_close(&command);
 }
 

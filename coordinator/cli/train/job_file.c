@@ -402,6 +402,20 @@ read_fraction(cadre_job_t *job, const cadre_json_source_t *source, const json_t 
     return 0;
 }
 
+static bool
+has_format(const json_t *description, const char *word)
+{
+    const char *format = json_string_value(json_object_get(description, "format"));
+    return format && word && strcmp(format, word) == 0;
+}
+
+/* Returns whether the ids of all rows of a description are keys of 64 bits. */
+static bool
+has_keys(const json_t *description)
+{
+    return json_is_true(json_object_get(description, "keys"));
+}
+
 /* Reads the section "data": the training rows and the test rows, which are a fraction or a
  * dataset. */
 static int
@@ -457,6 +471,13 @@ read_data(cadre_job_t *job, const cadre_json_source_t *source)
     if (label_kind(test) != job->label) {
         return cadre_json_source_fail(source, "/data/test", CADRE_JSON_VALUE,
                                       "data.train and data.test differ in label_kind");
+    }
+
+    if (has_format(train, json_string_value(json_object_get(test, "format"))) &&
+        has_keys(test) != has_keys(train)) {
+        return cadre_json_source_fail(source, "/data/test", CADRE_JSON_VALUE,
+                                      "data.train and data.test differ in keys: a key is three "
+                                      "numbers of a row, say \"keys\": true in both or in none");
     }
 
     job->test = json_deep_copy(test);

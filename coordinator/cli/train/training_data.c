@@ -1,5 +1,6 @@
 #include "coordinator/cli/train/training_data.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/base/memory.h"
@@ -46,6 +47,19 @@ open_parts(cadre_training_data_t *self, const cadre_trainer_options_t *options)
     return status;
 }
 
+/* Returns whether a test file may lack the last features: it is sparse, its indices are no keys,
+ * which have no number, and its description does not say how many there are. */
+static bool
+may_lack_features(const json_t *description)
+{
+    cadre_data_format_t format = CADRE_DATA_CSV;
+    const char *word = json_string_value(json_object_get(description, "format"));
+    return cadre_data_format_find(word, &format) &&
+           cadre_data_format_has(format, CADRE_DATA_SPARSE) &&
+           !json_object_get(description, "features") &&
+           !json_is_true(json_object_get(description, "keys"));
+}
+
 /* Opens the test file with the training file's number of features and classes: alone, a sparse file
  * may lack the last features and a small file the last classes. */
 static int
@@ -53,10 +67,7 @@ open_test(cadre_training_data_t *self, const cadre_trainer_options_t *options,
           const cadre_dataset_info_t *info)
 {
     json_t *description = json_deep_copy(options->test);
-    const char *word = json_string_value(json_object_get(description, "format"));
-    cadre_data_format_t format = CADRE_DATA_CSV;
-    if (cadre_data_format_find(word, &format) && cadre_data_format_has(format, CADRE_DATA_SPARSE) &&
-        !json_object_get(description, "features")) {
+    if (may_lack_features(description)) {
         json_object_set_new(description, "features", json_integer(info->features));
     }
     if (options->job->label == CADRE_JOB_CLASS && !json_object_get(description, "classes")) {

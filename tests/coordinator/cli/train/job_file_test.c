@@ -660,6 +660,26 @@ Test(job_file, layers_over_items_of_libsvm_take_keys_where_the_data_have_them)
     }
 }
 
+Test(job_file, refuses_a_test_file_of_keys_where_that_of_training_has_none)
+{
+    static const char *const ids[] = {"\"keys\": true", "\"features\": 9"};
+    for (int i = 0; i < 4; i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{\"data\": {\"train\": {\"format\": \"libsvm\", \"path\": \"a\", \"items\": 6, %s}, "
+            "\"test\": {\"format\": \"libsvm\", \"path\": \"b\", \"items\": 6, %s}}, "
+            "\"model\": {\"type\": \"layers\", \"layers\": [{\"type\": \"embedding_bag\", "
+            "\"units\": 4, \"table\": true%s}]}}",
+            ids[i / 2], ids[i % 2], i / 2 == 0 ? ", \"keys\": true" : "");
+        const bool differ = i / 2 != i % 2;
+        cr_expect_eq(cadre_job_file_parse(&job, "j.json", text), differ ? CADRE_ECONFIG : 0, "%s",
+                     cadre_error_text());
+        cr_expect(!differ || strstr(cadre_error_text(), "data.train and data.test differ in keys"),
+                  "%s", cadre_error_text());
+    }
+}
+
 Test(job_file, reads_layers_with_their_defaults)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
