@@ -44,6 +44,7 @@ static const cadre_setting_t settings[] = {
     {"model.heads", NULL, INTEGER, 1, CADRE_LAYER_WINDOW_MAX, NULL, "4", AT(heads)},
     {"model.blocks", NULL, INTEGER, 1, CADRE_JOB_BLOCKS_MAX, NULL, "1", AT(blocks)},
     {"model.ids", NULL, INTEGER, 0, CADRE_LAYER_IDS_MAX, NULL, "0", AT(ids)},
+    {"model.keys", NULL, SWITCH, 0, 0, NULL, "false", AT(keys)},
     {"model.factors", NULL, INTEGER, 1, CADRE_LAYER_WIDTH_MAX, NULL, "8", AT(factors)},
     {"model.linear", NULL, SWITCH, 0, 0, NULL, "true", AT(linear)},
     {"model.softmax", NULL, CHOICE, 0, 0, CADRE_SOFTMAX_WORDS, "full", AT(softmax)},

@@ -118,6 +118,7 @@ typedef struct {
     int64_t heads;   /* attention heads of each block of a transformer; must divide `width` */
     int64_t blocks;  /* number of blocks of a transformer */
     int64_t ids;     /* ids in rows of items are below it; 0: rows are fields or plain numbers */
+    bool keys;       /* ids of a model over a table are keys of 64 bits */
     int64_t factors; /* of a factorization machine */
     int64_t softmax; /* cadre_softmax_t, of classes (candidates.h) */
     bool linear;     /* a factorization machine has the linear model of its items */

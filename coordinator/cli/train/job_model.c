@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/spec/data_spec.h"
 #include "coordinator/cli/train/candidates.h"
 #include "coordinator/cli/train/layer_links.h"
 #include "coordinator/cli/train/layer_words.h"
@@ -34,6 +35,7 @@ static const struct {
     {"ids", OVER_ITEMS, 0, NULL},
     {"fields", OVER_ITEMS, 0, NULL},
     {"table", OVER_ITEMS, 0, NULL},
+    {"keys", OVER_ITEMS, 0, NULL},
     {"factors", TYPE(FACTORIZATION_MACHINE), 0, NULL},
     {"linear", TYPE(FACTORIZATION_MACHINE), 0, NULL},
     {"softmax", TYPE(MLP) | TYPE(CNN) | TYPE(TRANSFORMER) | TYPE(LAYERS), 0, NULL},
@@ -229,35 +231,101 @@ check_labels(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* Checks that a model which is no "layers" is given no keys of 64 bits: it would take the three
- * numbers of each for plain ones. */
+/* Checks that a model which is no "layers" is given keys of 64 bits only where it takes them: it
+ * would take the three numbers of each for plain ones. */
 static int
 check_rows(const cadre_job_t *job, const cadre_json_source_t *source)
 {
-    if (job->model == CADRE_MODEL_LAYERS) {
+    if (job->model == CADRE_MODEL_LAYERS || job->keys) {
         return 0;
     }
 
-    static const char advice[] = "is three numbers of a row, which only \"layers\" put together: "
-                                 "write a model of type \"layers\", with a layer that has "
-                                 "\"table\" and \"keys\": true";
+    const bool is_over_items = (OVER_ITEMS & (1U << job->model)) != 0;
+    const char *advice = is_over_items
+                             ? "is three numbers of a row, which the model puts together with "
+                               "\"table\": true and \"keys\": true"
+                             : "is three numbers of a row, which only \"layers\" put together: "
+                               "write a model of type \"layers\", with a layer that has "
+                               "\"table\" and \"keys\": true";
     const json_t *columns = json_object_get(job->train, "columns");
     for (size_t i = 0; i < json_array_size(columns); i++) {
         if (json_object_get(json_array_get(columns, i), "key")) {
             char pointer[POINTER_SIZE];
             snprintf(pointer, sizeof(pointer), "/data/train/columns/%zu/key", i);
             return cadre_json_source_fail(source, pointer, CADRE_JSON_KEY,
-                                          "data.train.columns[%zu].key does not go with a model of "
-                                          "type \"%s\": a key %s",
+                                          "data.train.columns[%zu].key does not go with this model "
+                                          "of type \"%s\": a key %s",
                                           i, types[job->model], advice);
         }
     }
 
     if (json_is_true(json_object_get(job->train, "keys"))) {
         return cadre_json_source_fail(source, "/data/train/keys", CADRE_JSON_KEY,
-                                      "data.train.keys does not go with a model of type \"%s\": a "
-                                      "key %s",
+                                      "data.train.keys does not go with this model of type \"%s\": "
+                                      "a key %s",
                                       types[job->model], advice);
+    }
+    return 0;
+}
+
+/* Checks that the columns of a CSV file are what a model over keys takes: one bag of keys or, with
+ * fields, a key in each. */
+static int
+check_key_columns(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    const json_t *columns = json_object_get(job->train, "columns");
+    const size_t fields = job->lookup.field_count;
+    const size_t count = json_array_size(columns);
+    bool is_sound = count == (fields > 0 ? fields : 1);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *column = json_array_get(columns, i);
+        const bool is_bag = json_object_get(column, "items") != NULL;
+        is_sound = is_sound && json_object_get(column, "key") && is_bag == (fields == 0);
+    }
+    if (is_sound) {
+        return 0;
+    }
+    return fields > 0
+               ? cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
+                                        "model.keys: %zu fields are as many columns of data.train, "
+                                        "each with a \"key\" and none with \"items\"",
+                                        fields)
+               : cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
+                                        "model.keys: without \"fields\" the rows of data.train are "
+                                        "one column with \"key\" and \"items\", a bag");
+}
+
+/* Checks that the rows of a model over keys are just these. What is in an array of NumPy nobody
+ * knows. */
+static int
+check_key_rows(const cadre_job_t *job, const cadre_json_source_t *source)
+{
+    cadre_data_format_t format = CADRE_DATA_NPY;
+    cadre_data_format_find(json_string_value(json_object_get(job->train, "format")), &format);
+    switch (format) {
+    case CADRE_DATA_CSV:
+        return check_key_columns(job, source);
+    case CADRE_DATA_LIBSVM:
+        if (json_is_true(json_object_get(job->train, "keys")) && job->lookup.field_count == 0) {
+            return 0;
+        }
+        return cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
+                                      "model.keys: the indices of a LIBSVM file are keys with "
+                                      "\"keys\": true and no \"features\" in data.train, and no "
+                                      "\"fields\" in model");
+    case CADRE_DATA_CRITEO:
+        return cadre_json_source_fail(
+            source, "/model/keys", CADRE_JSON_KEY,
+            "model.keys: rows of a click log begin with 13 numbers, which "
+            "are no keys: write a model of type \"layers\", with a layer "
+            "that has \"columns\": [13, 78], \"table\" and \"keys\": true");
+    case CADRE_DATA_TEXT:
+        return cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
+                                      "model.keys: the ids of a text's words are no keys of 64 "
+                                      "bits");
+    case CADRE_DATA_IDX:
+    case CADRE_DATA_NPY:
+        return 0;
     }
     return 0;
 }
@@ -273,6 +341,11 @@ check_lookup(const cadre_job_t *job, const cadre_json_source_t *source, const js
         return cadre_json_source_fail(source, "/model/fields", CADRE_JSON_KEY,
                                       "\"ids\" and \"fields\" in model do not go together: each "
                                       "says which ids there are");
+    }
+    if (job->keys && !is_table) {
+        return cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
+                                      "\"keys\" in model: only a \"table\" has rows by keys of 64 "
+                                      "bits");
     }
     if (is_table && (job->ids > 0 || (fields && !counts))) {
         return cadre_json_source_fail(
@@ -311,6 +384,7 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, json_t *model)
     job->lookup.ids = job->ids;
     job->lookup.units = is_machine ? job->factors : 0;
     job->lookup.linear = job->linear;
+    job->lookup.keys = job->keys;
     int status =
         table ? cadre_layer_table_read(source, "/model/table", table, &job->lookup.table) : 0;
     status = status < 0 ? status : check_lookup(job, source, fields);
@@ -321,6 +395,9 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, json_t *model)
     status = fields ? cadre_layer_read_fields(source, "/model/fields", fields, &job->lookup) : 0;
     if (status < 0 || !cadre_job_is_over_items(job)) {
         return status;
+    }
+    if (job->keys) {
+        return check_key_rows(job, source);
     }
     return cadre_layer_words_check(source, "/model", &job->lookup);
 }

@@ -523,8 +523,8 @@ unit_of(const cadre_layer_t *layer)
 static bool
 features_known(const cadre_job_t *job, int64_t *features)
 {
-    const bool is_pair = cadre_job_is_over_items(job) && job->lookup.field_count == 0;
-    *features = is_pair ? 2 : cadre_max_i64(1, (int64_t)job->lookup.field_count);
+    const int64_t fields = cadre_max_i64(1, (int64_t)job->lookup.field_count);
+    *features = cadre_job_is_over_items(job) ? fields * unit_of(&job->lookup) : 1;
     for (size_t i = 0; i < job->input_rank; i++) {
         *features *= job->input[i];
     }

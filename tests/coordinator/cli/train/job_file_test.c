@@ -575,8 +575,10 @@ Test(job_file, refuses_keys_of_64_bits_where_no_layers_take_them)
         const char *error;
     } cases[] = {
         {KEYED, "\"logistic\"", "j.json:1:108: data.train.columns[1].key does not go with"},
-        {KEYED, "\"factorization_machine\", \"table\": true", "data.train.columns[1].key does not"},
-        {CRITEO, "\"logistic\"", "data.train.keys does not go with a model of type \"logistic\""},
+        {KEYED, "\"factorization_machine\", \"table\": true",
+         "puts together with \"table\": true and \"keys\": true"},
+        {CRITEO, "\"logistic\"",
+         "data.train.keys does not go with this model of type \"logistic\""},
         {CRITEO, "\"mlp\", \"hidden\": [4]", "\"layers\", with a layer that has \"table\" and"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
@@ -587,6 +589,54 @@ Test(job_file, refuses_keys_of_64_bits_where_no_layers_take_them)
             cases[i].data, cases[i].model);
         cr_expect_eq(cadre_job_file_parse(&job, "j.json", text), CADRE_ECONFIG, "%zu", i);
         cr_expect(strstr(cadre_error_text(), cases[i].error), "%zu: %s", i, cadre_error_text());
+    }
+}
+
+/* A row of such a model is keys alone: a bag of them or, with fields, one in each column. */
+Test(job_file, reads_models_over_keys_of_64_bits)
+{
+#define COLUMN(number, rest) "{\"column\": " #number rest "}"
+#define OF_CSV(columns)      "\"format\": \"csv\", \"header\": false, \"columns\": [" columns "]"
+#define ONE                  COLUMN(0, ", \"key\": \"id\"")
+#define TWO                  COLUMN(1, ", \"key\": \"word\"")
+#define BAG                  COLUMN(0, ", \"key\": \"id\", \"items\": 4")
+#define OF_TABLE             ", \"table\": true, \"keys\": true"
+    static const struct {
+        const char *data;
+        const char *model;
+        const char *error;
+    } cases[] = {
+        {"\"format\": \"libsvm\", \"items\": 4, \"keys\": true", OF_TABLE, NULL},
+        {OF_CSV(BAG), OF_TABLE, NULL},
+        {OF_CSV(ONE ", " TWO), OF_TABLE ", \"fields\": 2", NULL},
+        {"\"format\": \"npy\", \"labels_path\": \"b\"", OF_TABLE, NULL},
+        {OF_CSV(BAG), ", \"keys\": true", "\"keys\" in model: only a \"table\" has rows by keys"},
+        {OF_CSV(ONE), OF_TABLE, "without \"fields\" the rows of data.train are one column"},
+        {OF_CSV(BAG ", " BAG), OF_TABLE,
+         "without \"fields\" the rows of data.train are one column"},
+        {OF_CSV(COLUMN(0, ", \"items\": 4")), OF_TABLE, "one column with \"key\" and \"items\""},
+        {OF_CSV(ONE ", 1"), OF_TABLE ", \"fields\": 2", "2 fields are as many columns"},
+        {OF_CSV(ONE ", " TWO), OF_TABLE ", \"fields\": 3", "3 fields are as many columns"},
+        {OF_CSV(BAG ", " TWO), OF_TABLE ", \"fields\": 2", "none with \"items\""},
+        {"\"format\": \"libsvm\", \"items\": 4, \"features\": 9", OF_TABLE,
+         "indices of a LIBSVM file are keys with"},
+        {"\"format\": \"libsvm\", \"items\": 3, \"keys\": true", OF_TABLE ", \"fields\": 4",
+         "no \"fields\" in model"},
+        {CRITEO, OF_TABLE, "that has \"columns\": [13, 78], \"table\" and \"keys\": true"},
+        {"\"format\": \"text\", \"vocabulary\": 9", OF_TABLE, "words are no keys of 64 bits"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{\"data\": {\"train\": {\"path\": \"a\", \"label_kind\": \"binary\", %s}},\n"
+            "\"model\": {\"type\": \"logistic\"%s}}",
+            cases[i].data, cases[i].model);
+        const int status = cadre_job_file_parse(&job, "j.json", text);
+        cr_expect_eq(status, cases[i].error ? CADRE_ECONFIG : 0, "%zu: %s", i, cadre_error_text());
+        cr_expect(!cases[i].error || strstr(cadre_error_text(), cases[i].error), "%zu: %s", i,
+                  cadre_error_text());
+        cr_expect(status < 0 || job.lookup.keys, "%zu", i);
     }
 }
 
