@@ -23,3 +23,23 @@ cadre_whole_number_parse(const char *text, int64_t least, int64_t most, int64_t 
     *out = value;
     return 0;
 }
+
+bool
+cadre_whole_number_scan_key(const char *text, uint64_t *key, const char **end)
+{
+    const bool is_negative = *text == '-';
+    const char *digits = text + is_negative;
+    if (*digits < '0' || *digits > '9') {
+        return false;
+    }
+    char *behind = NULL;
+    errno = 0;
+    const uint64_t number =
+        is_negative ? (uint64_t)strtoll(text, &behind, 10) : strtoull(text, &behind, 10);
+    if (errno) {
+        return false;
+    }
+    *key = number;
+    *end = behind;
+    return true;
+}

@@ -1,5 +1,4 @@
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -44,21 +43,6 @@ typedef struct {
     bool json;
 } flags_t;
 
-/* Reads one number of --rows and gives where it ends. A negative one is the key with the same 64
- * bits, as it is in data. Returns whether it is one, with a comma or the end behind it. */
-static bool
-read_key(const char *at, uint64_t *key, char **end)
-{
-    const bool is_negative = *at == '-';
-    const char *digits = at + is_negative;
-    if (*digits < '0' || *digits > '9') {
-        return false;
-    }
-    errno = 0;
-    *key = is_negative ? (uint64_t)strtoll(at, end, 10) : strtoull(at, end, 10);
-    return errno == 0 && (**end == ',' || **end == 0);
-}
-
 /* Reads the numbers of --rows, in the place of those of an earlier one. */
 static int
 parse_keys(flags_t *self, const char *words)
@@ -68,9 +52,9 @@ parse_keys(flags_t *self, const char *words)
     size_t read_count = 0;
     for (bool more = true; more; at++) {
         at += strspn(at, " ");
-        char *end = NULL;
+        const char *end = NULL;
         uint64_t key = 0;
-        if (!read_key(at, &key, &end)) {
+        if (!cadre_whole_number_scan_key(at, &key, &end) || (*end != ',' && *end)) {
             return cadre_fail(CADRE_EINVALID,
                               "number %zu is \"%.*s\": it takes whole numbers from %" PRId64
                               " to %" PRIu64 ", with a comma between them",

@@ -9,6 +9,7 @@
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/base/whole_number.h"
 #include "common/checkpoint/table_rows.h"
 
 static void
@@ -269,10 +270,8 @@ find_key(const cadre_embedding_t *self, const char *word, uint64_t *key)
             return true;
         }
     }
-    char *end = NULL;
-    errno = 0;
-    *key = strtoull(word, &end, 10);
-    return !self->words && word[0] >= '0' && word[0] <= '9' && !*end && !errno;
+    const char *end = NULL;
+    return !self->words && cadre_whole_number_scan_key(word, key, &end) && !*end;
 }
 
 /* Finds the row of a key; false when there is none. */

@@ -92,11 +92,14 @@ make_table(void)
 Test(embedding, rows_of_a_table_are_found_by_key)
 {
     cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_table();
-    static const char *const absent[] = {"1", "4", "18446744073709551616", "-1", "2x", ""};
+    static const char *const absent[] = {"1", "4", "18446744073709551616", "-2", "2x", "- 1", ""};
     int64_t row = -1;
     cr_expect_eq(cadre_embedding_find(&embedding, "16777216", &row), 0);
     cr_expect_eq(row, 3);
     cr_expect_eq(cadre_embedding_find(&embedding, "18446744073709551615", &row), 0);
+    cr_expect_eq(row, 4);
+    row = -1;
+    cr_expect_eq(cadre_embedding_find(&embedding, "-1", &row), 0, "as data has it");
     cr_expect_eq(row, 4);
     for (size_t i = 0; i < CADRE_COUNT_OF(absent); i++) {
         cr_expect_eq(cadre_embedding_find(&embedding, absent[i], &row), CADRE_ENOTFOUND);
