@@ -18,6 +18,7 @@ import collections
 import itertools
 import json
 import math
+import os
 import random
 
 NUMBERS, WORDS, HIDDEN = 13, 26, 4
@@ -109,6 +110,7 @@ def main(folder, rows, words):
     columns = make_columns(rng, words)
     scored = []
     seen = collections.Counter()
+    os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/criteo_train.tsv", "w") as train, \
             open(f"{folder}/criteo_test.tsv", "w") as test:
         for row in range(rows):

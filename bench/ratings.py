@@ -13,6 +13,7 @@ two ids) with the same initial values' range, optimizer (Adam as Keras has it), 
 number of epochs, in double precision.
 """
 import json
+import os
 import random
 import sys
 
@@ -28,6 +29,7 @@ def generate(folder):
         return [(normal(0, 0.4), [normal(0, 0.45) for _ in range(HIDDEN)]) for _ in range(count)]
 
     users, items = vectors(USERS), vectors(ITEMS)
+    os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/ratings_train.csv", "w") as train, \
             open(f"{folder}/ratings_test.csv", "w") as test:
         for file in (train, test):

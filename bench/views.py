@@ -15,6 +15,7 @@ far, with the same initial values' range, optimizer (Adam as Keras has it) and n
 import itertools
 import json
 import math
+import os
 import random
 import sys
 
@@ -31,6 +32,7 @@ def generate(folder):
     users, items = vectors(USERS), vectors(ITEMS)
     popularity = [rng.gauss(0, 1) for _ in range(ITEMS)]
     found = 0
+    os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/views_train.csv", "w") as train, \
             open(f"{folder}/views_test.csv", "w") as test:
         for file in (train, test):
