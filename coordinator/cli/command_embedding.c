@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/base/vocabulary.h"
+#include "common/base/whole_number.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
 #include "common/system/file_pattern.h"
@@ -16,10 +17,33 @@
 #include "coordinator/cli/embedding.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
+#include "worker/data/column_ids.h"
 #include "worker/data/data_file.h"
 #include "worker/data/source.h"
 
-enum { VARIABLE = 256, WORDS, MOST, LEAST, NEAREST = 10, LEAST_COUNT = 5, KEY_SIZE = 21 };
+enum {
+    VARIABLE = 256,
+    WORDS,
+    MOST,
+    LEAST,
+    ROWS,
+    HASH,
+    HASH_SEED,
+    HASH_OFFSET,
+    NEAREST = 10,
+    LEAST_COUNT = 5,
+    KEY_SIZE = 21,
+};
+
+/* How a column of a job makes keys of words. */
+typedef struct {
+    bool given;
+    int64_t buckets; /* ids, as "hash" of the column says; 0: keys of 64 bits */
+    bool has_seed;
+    int64_t seed;
+    bool has_offset;
+    uint64_t offset; /* is added: where the rows of the column's field begin */
+} word_hash_t;
 
 typedef struct {
     cadre_verb_words_t words; /* what to do, and a directory or a text */
@@ -27,8 +51,10 @@ typedef struct {
     const char *words_file;
     char **of; /* [of_count]: words whose neighbours are wanted, or further texts */
     size_t of_count;
-    long most;  /* neighbours of each, or words of a vocabulary; 0: the default */
-    long least; /* how often a word of a vocabulary is there; 0: the default */
+    long most;                    /* neighbours of each, or words of a vocabulary; 0: the default */
+    long least;                   /* how often a word of a vocabulary is there; 0: the default */
+    cadre_embedding_keys_t among; /* neighbours have these keys; none: any */
+    word_hash_t hash;
     bool json;
 } flags_t;
 
@@ -43,6 +69,79 @@ number_of(const char *option, const char *argument, long most, const struct argp
         argp_error(state, "%s: \"%s\" is no number from 1 to %ld", option, argument, most);
     }
     return number;
+}
+
+/* Returns the key of 64 bits that a text begins with; ends the process where there is none, or
+ * another character than `behind` behind it. */
+static uint64_t
+key_of(const char *option, const char **text, char behind, const struct argp_state *state)
+{
+    uint64_t key = 0;
+    const char *end = NULL;
+    if (!cadre_whole_number_scan_key(*text, &key, &end) || *end != behind) {
+        argp_error(state, "%s: \"%s\" is no whole number from -2^63 to 2^64 - 1%s", option, *text,
+                   behind ? ", a colon, and how many" : "");
+    }
+    *text = end;
+    return key;
+}
+
+/* Returns the keys that FIRST:COUNT says. */
+static cadre_embedding_keys_t
+keys_of(const char *argument, const struct argp_state *state)
+{
+    const char *at = argument;
+    cadre_embedding_keys_t keys = {.first = key_of("--rows", &at, ':', state)};
+    at++;
+    if (*at == '-') {
+        argp_error(state, "--rows: \"%s\": how many is a number above 0", argument);
+    }
+    keys.count = key_of("--rows", &at, '\0', state);
+    if (keys.count == 0) {
+        argp_error(state, "--rows: \"%s\": how many is a number above 0", argument);
+    }
+    return keys;
+}
+
+/* Takes an option that says how words become keys; `option` is one of them. */
+static void
+take_hash(word_hash_t *self, int option, const char *argument, const struct argp_state *state)
+{
+    int status = 0;
+    if (option == HASH) {
+        self->given = true;
+        self->buckets = 0;
+        status =
+            strcmp(argument, "keys") == 0
+                ? 0
+                : cadre_whole_number_parse(argument, 2, CADRE_DATA_BUCKETS_MAX, &self->buckets);
+    } else if (option == HASH_SEED) {
+        self->has_seed = true;
+        status = cadre_whole_number_parse(argument, 0, INT64_MAX, &self->seed);
+    } else {
+        self->has_offset = true;
+        self->offset = key_of("--hash-offset", &argument, '\0', state);
+    }
+    if (status < 0) {
+        argp_error(state, "--hash%s: %s%s", option == HASH ? "" : "-seed", cadre_error_text(),
+                   option == HASH ? ", or keys" : "");
+    }
+}
+
+/* Ends the process with a usage error where flags that are of neighbours alone are given. */
+static void
+check_neighbours(const flags_t *self, bool nearest, const struct argp_state *state)
+{
+    const word_hash_t *hash = &self->hash;
+    if (!nearest && (self->among.count > 0 || hash->given || hash->has_seed || hash->has_offset)) {
+        argp_error(state, "--rows, --hash, --hash-seed and --hash-offset are of neighbours");
+    }
+    if ((hash->has_seed || hash->has_offset) && !hash->given) {
+        argp_error(state, "--hash-seed and --hash-offset need --hash");
+    }
+    if (hash->given && self->words_file) {
+        argp_error(state, "--hash or --words: a row is found by one of them");
+    }
 }
 
 /* Ends the process with a usage error unless the words and flags belong together. */
@@ -70,6 +169,7 @@ check_end(const flags_t *self, const struct argp_state *state)
     if (nearest && self->most > CADRE_EMBEDDING_NEAREST_MAX) {
         argp_error(state, "--count: at most %d neighbours", (int)CADRE_EMBEDDING_NEAREST_MAX);
     }
+    check_neighbours(self, nearest, state);
 }
 
 /* Takes one option or word, or the end of the command line; called by argp. */
@@ -92,6 +192,14 @@ parse(int key, char *argument, struct argp_state *state)
         break;
     case LEAST:
         self->least = number_of("--min-count", argument, INT32_MAX, state);
+        break;
+    case ROWS:
+        self->among = keys_of(argument, state);
+        break;
+    case HASH:
+    case HASH_SEED:
+    case HASH_OFFSET:
+        take_hash(&self->hash, key, argument, state);
         break;
     case ARGP_KEY_ARG:
         if (!cadre_verb_words_take(&self->words, argument)) {
@@ -132,12 +240,17 @@ read_embedding(const flags_t *flags, cadre_embedding_t *embedding)
     return flags->words_file ? cadre_embedding_read_words(embedding, flags->words_file) : 0;
 }
 
-/* Prints the neighbours of a row as one line of text. */
+/* Prints the neighbours of a row as one line of text. `word`: what it is called; NULL: by its word
+ * or key. */
 static void
-print_neighbours(const cadre_embedding_t *embedding, int64_t row,
+print_neighbours(const cadre_embedding_t *embedding, int64_t row, const char *word,
                  const cadre_neighbour_t *neighbours, size_t count)
 {
-    cadre_embedding_print_word(embedding, row, stdout);
+    if (word) {
+        fputs(word, stdout);
+    } else {
+        cadre_embedding_print_word(embedding, row, stdout);
+    }
     fputc(':', stdout);
     for (size_t i = 0; i < count; i++) {
         fputc(' ', stdout);
@@ -148,11 +261,12 @@ print_neighbours(const cadre_embedding_t *embedding, int64_t row,
 }
 
 /* Returns a row as an object: a number "row" of a variable, of a table its "key", as text, since a
- * JSON reader may have no whole numbers of 64 bits; and the word, if there are any. */
+ * JSON reader may have no whole numbers of 64 bits; and the word: what it is called, if anything,
+ * or its own, if there are any. */
 static json_t *
-row_object(const cadre_embedding_t *embedding, int64_t row)
+row_object(const cadre_embedding_t *embedding, int64_t row, const char *called)
 {
-    const char *word = cadre_embedding_word(embedding, row);
+    const char *word = called ? called : cadre_embedding_word(embedding, row);
     if (!embedding->keys) {
         return json_pack("{s:I, s:s?}", "row", (json_int_t)row, "word", word);
     }
@@ -163,22 +277,33 @@ row_object(const cadre_embedding_t *embedding, int64_t row)
 
 /* Prints the neighbours of a row as one line of JSON. */
 static void
-print_json(const cadre_embedding_t *embedding, int64_t row, const cadre_neighbour_t *neighbours,
-           size_t count)
+print_json(const cadre_embedding_t *embedding, int64_t row, const char *word,
+           const cadre_neighbour_t *neighbours, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
-        json_t *other = row_object(embedding, neighbours[i].row);
+        json_t *other = row_object(embedding, neighbours[i].row, NULL);
         json_object_set_new(other, "cosine", json_real(neighbours[i].cosine));
         json_array_append_new(list, other);
     }
     json_t *object = json_pack("{s:s}", "schema", "cadre.neighbours/v1");
-    json_auto_t *of = row_object(embedding, row);
+    json_auto_t *of = row_object(embedding, row, word);
     const bool whole = json_object_update(object, of) == 0 && json_array_size(list) == count;
     json_object_set_new(object, "neighbours", list);
     cadre_auto(cadre_free) char *text = whole ? json_dumps(object, JSON_COMPACT) : NULL;
     printf("%s\n", text ? text : "null"); /* a word that is no UTF-8 */
     json_decref(object);
+}
+
+/* Returns the key that a column of a job makes of a word. */
+static uint64_t
+key_of_word(const word_hash_t *self, const char *word)
+{
+    const uint64_t seed = (uint64_t)self->seed;
+    return self->offset +
+           (self->buckets > 0
+                ? (uint64_t)cadre_column_ids_of_word(word, strlen(word), seed, self->buckets)
+                : cadre_column_ids_key_of_word(word, strlen(word), seed));
 }
 
 /* Prints the neighbours of each word that was given. */
@@ -187,14 +312,25 @@ find_neighbours(const flags_t *flags, const cadre_embedding_t *embedding)
 {
     cadre_neighbour_t neighbours[CADRE_EMBEDDING_NEAREST_MAX];
     const size_t most = flags->most > 0 ? (size_t)flags->most : NEAREST;
+    const cadre_embedding_keys_t *among = flags->among.count > 0 ? &flags->among : NULL;
     for (size_t i = 0; i < flags->of_count; i++) {
         int64_t row = 0;
-        int status = cadre_embedding_find(embedding, flags->of[i], &row);
+        const char *word = flags->of[i];
+        int status =
+            flags->hash.given
+                ? cadre_embedding_find_key(embedding, key_of_word(&flags->hash, word), word, &row)
+                : cadre_embedding_find(embedding, word, &row);
         if (status < 0) {
             return status;
         }
-        const size_t count = cadre_embedding_nearest(embedding, row, most, neighbours);
-        (flags->json ? print_json : print_neighbours)(embedding, row, neighbours, count);
+        const size_t count = cadre_embedding_nearest(embedding, row, among, most, neighbours);
+        if (count == 0 && among) {
+            return cadre_fail(CADRE_ENOTFOUND,
+                              "--rows: no other row than that of \"%.64s\" has one of these keys",
+                              word);
+        }
+        (flags->json ? print_json : print_neighbours)(
+            embedding, row, flags->hash.given ? word : NULL, neighbours, count);
     }
     return 0;
 }
@@ -294,6 +430,18 @@ cadre_command_embedding(int argc, char **argv)
          "The words of the rows, a word a line; without it their numbers, or keys", 0},
         {"count", MOST, "N", 0, "neighbours: so many, 10; words: at most so many", 0},
         {"min-count", LEAST, "N", 0, "words: those that are there N times or more, 5", 0},
+        {"rows", ROWS, "FIRST:COUNT", 0,
+         "neighbours: only among so many rows from the number, or key, FIRST on, such as those of "
+         "one field",
+         0},
+        {"hash", HASH, "N|keys", 0,
+         "neighbours: the words are those of a column with \"hash\": N, or with \"key\": \"word\", "
+         "and a row is found by their hash",
+         0},
+        {"hash-seed", HASH_SEED, "SEED", 0,
+         "with --hash: the column's \"hash_seed\", 0; of criteo its number, from 0", 0},
+        {"hash-offset", HASH_OFFSET, "KEY", 0,
+         "with --hash: is added to the hash, the key at which the column's field begins, 0", 0},
         {"output", 'o', "json|text", 0, "neighbours: as JSON, one line for each word", 0},
         {0}};
     static const struct argp parser = {

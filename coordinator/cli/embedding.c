@@ -289,15 +289,11 @@ find_row(const cadre_embedding_t *self, uint64_t key, int64_t *row)
     return found != NULL;
 }
 
-/* Finds the row of a word: by its key where there are no words. */
 int
-cadre_embedding_find(const cadre_embedding_t *self, const char *word, int64_t *row)
+cadre_embedding_find_key(const cadre_embedding_t *self, uint64_t key, const char *word,
+                         int64_t *row)
 {
-    uint64_t key = 0;
     int64_t found = 0;
-    if (!find_key(self, word, &key)) {
-        return cadre_fail(CADRE_ENOTFOUND, "no row of %" PRId64 " is \"%.64s\"", self->rows, word);
-    }
     if (!find_row(self, key, &found)) {
         return self->keys ? cadre_fail(CADRE_ENOTFOUND,
                                        "\"%.64s\" has no row among the %" PRId64
@@ -308,6 +304,17 @@ cadre_embedding_find(const cadre_embedding_t *self, const char *word, int64_t *r
     }
     *row = found;
     return 0;
+}
+
+/* Finds the row of a word: by its key where there are no words. */
+int
+cadre_embedding_find(const cadre_embedding_t *self, const char *word, int64_t *row)
+{
+    uint64_t key = 0;
+    if (!find_key(self, word, &key)) {
+        return cadre_fail(CADRE_ENOTFOUND, "no row of %" PRId64 " is \"%.64s\"", self->rows, word);
+    }
+    return cadre_embedding_find_key(self, key, word, row);
 }
 
 /* --- vectors --- */
@@ -338,15 +345,27 @@ cosine(const cadre_embedding_t *self, int64_t row, int64_t other)
     return squares > 0 ? product(self, left, right) / sqrt(squares) : 0;
 }
 
+/* Returns whether the row is another one, with one of the keys. */
+static bool
+is_candidate(const cadre_embedding_t *self, int64_t row, const cadre_embedding_keys_t *among,
+             int64_t other)
+{
+    return other != row &&
+           (!among || cadre_embedding_key(self, other) - among->first < among->count);
+}
+
 /* Finds the other rows with the largest cosine: keeps the best so far in order. */
 size_t
-cadre_embedding_nearest(const cadre_embedding_t *self, int64_t row, size_t most,
-                        cadre_neighbour_t *out)
+cadre_embedding_nearest(const cadre_embedding_t *self, int64_t row,
+                        const cadre_embedding_keys_t *among, size_t most, cadre_neighbour_t *out)
 {
     size_t count = 0;
     for (int64_t i = 0; i < self->rows; i++) {
-        const cadre_neighbour_t found = {i, i == row ? 0 : cosine(self, row, i)};
-        if (i == row || (count == most && !(found.cosine > out[count - 1].cosine))) {
+        if (!is_candidate(self, row, among, i)) {
+            continue;
+        }
+        const cadre_neighbour_t found = {i, cosine(self, row, i)};
+        if (count == most && !(found.cosine > out[count - 1].cosine)) {
             continue;
         }
         size_t at = count < most ? count++ : count - 1;

@@ -44,6 +44,12 @@ typedef struct {
     double cosine; /* 0 where a vector is all zeros */
 } cadre_neighbour_t;
 
+/* Keys from `first` on, so many: such as those of one field. */
+typedef struct {
+    uint64_t first;
+    uint64_t count;
+} cadre_embedding_keys_t;
+
 /* Reads the values of a variable of two axes, or all rows of a table.
  *
  * CADRE_ENOTFOUND: the checkpoint has no such variable.
@@ -64,9 +70,15 @@ int cadre_embedding_read_words(cadre_embedding_t *self, const char *path);
 /* Finds the row of a word: by its key where there are no words. CADRE_ENOTFOUND: there is none. */
 int cadre_embedding_find(const cadre_embedding_t *self, const char *word, int64_t *row);
 
-/* Finds the `most` (1 to CADRE_EMBEDDING_NEAREST_MAX) other rows with the largest cosine to `row`,
- * largest first, of equal ones that of the lower key. Returns how many there are. */
-size_t cadre_embedding_nearest(const cadre_embedding_t *self, int64_t row, size_t most,
+/* Finds the row of a key, that of `word`, which texts name. CADRE_ENOTFOUND: there is none. */
+int cadre_embedding_find_key(const cadre_embedding_t *self, uint64_t key, const char *word,
+                             int64_t *row);
+
+/* Finds the `most` (1 to CADRE_EMBEDDING_NEAREST_MAX) other rows with the largest cosine to `row`
+ * that have one of the keys `among`, NULL: any; largest first, of equal ones that of the lower key.
+ * Returns how many there are. */
+size_t cadre_embedding_nearest(const cadre_embedding_t *self, int64_t row,
+                               const cadre_embedding_keys_t *among, size_t most,
                                cadre_neighbour_t *out);
 
 /* Returns the key of a row. */

@@ -120,6 +120,118 @@ Test(embedding_command, finds_them_by_key_where_the_rows_are_those_of_a_table)
                  "\"fields\": 2, \"table\": true, \"factors\": 4, \"linear\": false}]}");
 }
 
+/* --- words by their hash --- */
+
+enum { PAIRS = 2000, NAMES = 10 }; /* rows of a file, and words of each of its two columns */
+
+/* Two words, u0 to u9 and i0 to i9, and whether the numbers of both are odd or both even. */
+static void
+write_pairs(const char *path)
+{
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    fputs("user,item,label\n", file);
+    uint32_t state = 1;
+    for (int i = 0; i < PAIRS; i++) {
+        state = state * 1664525 + 1013904223;
+        const unsigned user = (state >> 16) % NAMES;
+        const unsigned item = (state >> 24) % NAMES;
+        fprintf(file, "u%u,i%u,%d\n", user, item, user % 2 == item % 2);
+    }
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Trains vectors of both columns in one table; `user` and `item` say how words become ids, and
+ * `keys` whether these have 64 bits. */
+static void
+train_pairs(command_t *command, const char *user, const char *item, const char *keys)
+{
+    cadre_auto(cadre_free) char *pairs = scratch_path(&command->scratch, "pairs.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command->scratch, "job.json");
+    write_pairs(pairs);
+    FILE *file = fopen(job, "we");
+    cr_assert(file);
+    fprintf(file,
+            "{\"seed\": 5, \"data\": {\"train\": {\"format\": \"csv\", \"path\": \"pairs.csv\", "
+            "\"label_kind\": \"binary\", \"columns\": [{\"column\": \"user\", %s}, "
+            "{\"column\": \"item\", %s}]}, \"test\": {\"fraction\": 0.1}}, \"model\": {\"type\": "
+            "\"layers\", \"layers\": [{\"type\": \"factorization_machine\", \"factors\": 4, "
+            "\"linear\": false, \"columns\": [\"user\", \"item\"], \"fields\": 2, \"table\": true, "
+            "\"keys\": %s}]}, \"optimizer\": {\"type\": \"adam\", \"learning_rate\": 0.02}, "
+            "\"training\": {\"epochs\": 5, \"batch_size\": 20}, \"cluster\": {\"ps\": 1, "
+            "\"workers\": 1}}",
+            user, item, keys);
+    cr_assert_eq(fclose(file), 0);
+    const char *run[] = {"run", job, "--checkpoint-dir", command->checkpoints, NULL};
+    command_expect_exit(command, command_run(command, run), 0);
+}
+
+/* Looks for neighbours of `word` with four further flags: four rows, of one field, that have the
+ * larger cosines to it, and then the five of the other half. */
+static void
+expect_halves(command_t *command, const char *word, const char *const flags[6])
+{
+    const char *arguments[] = {"embedding",  "neighbours", command->checkpoints,
+                               "--variable", "v1",         word,
+                               "-o",         "json",       flags[0],
+                               flags[1],     flags[2],     flags[3],
+                               flags[4],     flags[5],     NULL};
+    cadre_auto(cadre_free) char *text = output_of(command, arguments);
+    json_t *found = json_loads(text, 0, NULL);
+    cr_assert(found, "%s", text);
+    cr_expect_str_eq(json_string_value(json_object_get(found, "word")), word);
+    const json_t *neighbours = json_object_get(found, "neighbours");
+    cr_expect_eq(json_array_size(neighbours), NAMES - 1, "%s", text);
+    for (size_t i = 0; i < NAMES - 1; i++) {
+        const json_t *cosine = json_object_get(json_array_get(neighbours, i), "cosine");
+        const bool alike = json_number_value(cosine) > 0;
+        cr_expect(alike == (i < NAMES / 2 - 1), "neighbour %zu: %s", i, text);
+    }
+    json_decref(found);
+}
+
+Test(embedding_command, finds_words_of_a_column_by_their_hash)
+{
+    command_t command;
+    command_open(&command);
+    train_pairs(&command, "\"hash\": 100000", "\"hash\": 100000, \"hash_seed\": 3", "false");
+    expect_halves(&command, "u3",
+                  (const char *[]){"--hash", "100000", "--rows", "0:16777216", NULL, NULL});
+    expect_halves(&command, "i4",
+                  (const char *[]){"--hash", "100000", "--hash-seed=3", "--hash-offset=16777216",
+                                   "--rows=16777216:16777216", NULL});
+    const char *wrong[] = {"embedding",  "neighbours", command.checkpoints,
+                           "--variable", "v1",         "i4",
+                           "--hash",     "100000",     NULL};
+    command_expect_exit(&command, command_run(&command, wrong), 66);
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "\"i4\" has no row among the 20 of the table"), "%s", errors);
+    const char *none[] = {"embedding", "neighbours", command.checkpoints, "--variable", "v1", "u3",
+                          "--hash",    "100000",     "--rows=1:1",        NULL};
+    command_expect_exit(&command, command_run(&command, none), 66);
+    cadre_auto(cadre_free) char *empty = command_errors(&command);
+    cr_expect(strstr(empty, "--rows: no other row than that of \"u3\""), "%s", empty);
+    command_close(&command);
+}
+
+/* Of keys of two fields any may be larger: all rows are candidates. */
+Test(embedding_command, finds_words_of_a_column_by_their_keys)
+{
+    command_t command;
+    command_open(&command);
+    train_pairs(&command, "\"key\": \"word\", \"hash_seed\": 8", "\"key\": \"word\"", "true");
+    static const char *const cases[][2] = {{"u3", "--hash-seed=8"},
+                                           {"i4", "--hash-offset=11400714819323198485"}};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        const char *arguments[] = {
+            "embedding", "neighbours", command.checkpoints, "--variable", "v1", cases[i][0],
+            "--hash",    "keys",       cases[i][1],         NULL};
+        cadre_auto(cadre_free) char *found = output_of(&command, arguments);
+        cr_expect_eq(strncmp(found, cases[i][0], 2), 0, "%s", found);
+    }
+    command_close(&command);
+}
+
 /* Runs the command on two files of `text` in the scratch directory. */
 static int
 run_words(command_t *command, const char *text, const char *least)
@@ -156,7 +268,7 @@ Test(embedding_command, counts_the_words_of_all_files_whatever_their_compression
 
 Test(embedding_command, says_what_is_missing)
 {
-    static const char *const cases[][6] = {
+    static const char *const cases[][8] = {
         {"embedding", NULL},
         {"embedding", "words", NULL},
         {"embedding", "text", "/tmp", NULL},
@@ -165,6 +277,14 @@ Test(embedding_command, says_what_is_missing)
         {"embedding", "words", "/tmp", "--variable=v1", NULL},
         {"embedding", "text", "/tmp", "--variable=v1", "--min-count=2", NULL},
         {"embedding", "words", "/tmp", "--count=0", NULL},
+        {"embedding", "text", "/tmp", "--variable=v1", "--rows=0:2", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--rows=0:0", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--rows=0:-1", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--rows=3", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--hash=1", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--hash=word", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--hash-seed=1", NULL},
+        {"embedding", "neighbours", "/tmp", "--variable=v1", "w", "--hash=9", "--words=x"},
     };
     command_t command;
     command_open(&command);

@@ -43,7 +43,7 @@ Test(embedding, nearest_rows_come_by_cosine)
 {
     cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
     cadre_neighbour_t found[ROWS];
-    cr_assert_eq(cadre_embedding_nearest(&embedding, 0, ROWS, found), ROWS - 1);
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 0, NULL, ROWS, found), ROWS - 1);
     static const int64_t wanted[] = {1, 3, 4, 2};
     static const double cosines[] = {1, 0.70710678118654752, 0, -1};
     for (int i = 0; i < ROWS - 1; i++) {
@@ -51,11 +51,25 @@ Test(embedding, nearest_rows_come_by_cosine)
         cr_expect_float_eq(found[i].cosine, cosines[i], 1e-12);
     }
     for (size_t most = 1; most < ROWS; most++) {
-        cr_assert_eq(cadre_embedding_nearest(&embedding, 0, most, found), most);
+        cr_assert_eq(cadre_embedding_nearest(&embedding, 0, NULL, most, found), most);
         cr_expect_eq(found[most - 1].row, wanted[most - 1]);
     }
-    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, 2, found), 2);
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, NULL, 2, found), 2);
     cr_expect(found[0].row == 0 && found[1].row == 1, "of equal ones the lower number");
+}
+
+Test(embedding, nearest_rows_may_be_those_of_some_keys)
+{
+    cadre_auto(cadre_embedding_fini) cadre_embedding_t embedding = make_embedding();
+    cadre_neighbour_t found[ROWS];
+    static const cadre_embedding_keys_t last = {.first = 2, .count = UINT64_MAX};
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 0, &last, ROWS, found), 3);
+    cr_expect(found[0].row == 3 && found[1].row == 4 && found[2].row == 2);
+    static const cadre_embedding_keys_t two = {.first = 2, .count = 2};
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 2, &two, ROWS, found), 1);
+    cr_expect_eq(found[0].row, 3, "not itself");
+    static const cadre_embedding_keys_t none = {.first = ROWS, .count = 9};
+    cr_expect_eq(cadre_embedding_nearest(&embedding, 0, &none, ROWS, found), 0);
 }
 
 Test(embedding, rows_are_found_by_number_or_by_word)
@@ -73,7 +87,7 @@ Test(embedding, rows_are_found_by_number_or_by_word)
     cr_expect_eq(row, 1);
     cr_expect_eq(cadre_embedding_find(&embedding, "0", &row), CADRE_ENOTFOUND);
     cadre_neighbour_t found[ROWS];
-    cr_expect_eq(cadre_embedding_nearest(&embedding, 0, ROWS, found), 2);
+    cr_expect_eq(cadre_embedding_nearest(&embedding, 0, NULL, ROWS, found), 2);
 }
 
 /* Rows of a table, in the order of their keys, whose vectors are stored in another. */
@@ -105,8 +119,17 @@ Test(embedding, rows_of_a_table_are_found_by_key)
         cr_expect_eq(cadre_embedding_find(&embedding, absent[i], &row), CADRE_ENOTFOUND);
     }
     cadre_neighbour_t found[ROWS];
-    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, 1, found), 1);
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 4, NULL, 1, found), 1);
     cr_expect_eq(cadre_embedding_key(&embedding, found[0].row), 16777216, "the vector of place 1");
+
+    static const cadre_embedding_keys_t field = {.first = 16777216, .count = 16777216};
+    cr_assert_eq(cadre_embedding_nearest(&embedding, 0, &field, ROWS, found), 1);
+    cr_expect_eq(found[0].row, 3);
+    cr_expect_eq(cadre_embedding_find_key(&embedding, 3, "x", &row), 0);
+    cr_expect_eq(row, 2);
+    cr_expect_eq(cadre_embedding_find_key(&embedding, 1, "x", &row), CADRE_ENOTFOUND);
+    cr_expect_str_eq(cadre_error_text(), "\"x\" has no row among the 5 of the table: nothing was "
+                                         "trained on key 1");
 }
 
 /* Returns the embedding as it is printed; freed by the caller. */
