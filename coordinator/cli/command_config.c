@@ -9,16 +9,16 @@
 #include "coordinator/cli/launch/data_path.h"
 #include "coordinator/cli/launch/host_devices.h"
 #include "coordinator/cli/launch/trace_folder.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/model.h"
 #include "coordinator/cli/verb.h"
 
-enum { KEY_ORIGIN = 0x1000, KEY_DATA, KEY_STRATEGY };
+enum { KEY_ORIGIN = 0x2000, OPTIONS_MAX = CADRE_SETTING_FLAGS_MAX + CADRE_OTHER_FLAGS_MAX + 1 };
 
 typedef struct {
     cadre_verb_words_t words; /* the command's words: check or show, and a job file */
-    const char *data_dir;
-    const char *strategy;
+    cadre_given_settings_t given;
     bool origin;
 } flags_t;
 
@@ -32,12 +32,6 @@ parse(int key, char *argument, struct argp_state *state)
     case KEY_ORIGIN:
         self->origin = true;
         break;
-    case KEY_DATA:
-        self->data_dir = argument;
-        break;
-    case KEY_STRATEGY:
-        self->strategy = argument;
-        break;
     case ARGP_KEY_ARG:
         if (!cadre_verb_words_take(&self->words, argument)) {
             argp_error(state, "one job file, not also \"%s\"", argument);
@@ -50,16 +44,18 @@ parse(int key, char *argument, struct argp_state *state)
         }
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return cadre_setting_flags_take(&self->given, key, argument, state) ? 0 : ARGP_ERR_UNKNOWN;
     }
 
     return 0;
 }
 
-/* Prints one setting; `with_origin`: also where its value comes from. */
+/* Prints one setting, "none" where it has no value; `with_origin`: also where its value comes
+ * from. */
 static void
 show_line(const char *name, const char *text, bool with_origin, const char *origin)
 {
+    text = *text ? text : "none";
     if (with_origin) {
         printf("%-32s %-32s # %s\n", name, text, origin);
     } else {
@@ -188,16 +184,8 @@ check_data(const cadre_job_t *job)
 static int
 read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
 {
-    cadre_verb_setting_t given[2];
-    size_t count = 0;
-    if (flags->data_dir) {
-        given[count++] = (cadre_verb_setting_t){"data.dir", flags->data_dir, "data"};
-    }
-    if (flags->strategy) {
-        given[count++] = (cadre_verb_setting_t){"strategy.type", flags->strategy, "strategy"};
-    }
-
-    int status = cadre_verb_read_job(job, flags->words.object, given, count);
+    int status =
+        cadre_verb_read_job(job, flags->words.object, flags->given.list, flags->given.count);
     if (status < 0) {
         return status;
     }
@@ -239,23 +227,26 @@ check(const cadre_job_t *job, const char *file)
 int
 cadre_command_config(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        {"origin", KEY_ORIGIN, 0, 0, "Say where each value is from", 0},
-        {"data", KEY_DATA, "DIR", 0, "Where the job's relative paths and ${DATA} are", 0},
-        {"strategy", KEY_STRATEGY, "NAME", 0, "As of `cadre run`: what it means for this job", 0},
-        {0}};
-    static const struct argp parser = {
+    struct argp_option options[OPTIONS_MAX] = {0};
+    size_t count = cadre_setting_flags_options(true, options);
+    options[count] =
+        (struct argp_option){"origin", KEY_ORIGIN, 0, 0, "Say where each value is from", 0};
+    const struct argp parser = {
         .options = options,
         .parser = parse,
         .args_doc = "check JOB.json\nshow JOB.json",
         .doc = "Checks a job file, that the files it names are here (exit 66 when they are not) "
                "and that "
                "traces can be written where it says (73), or shows every setting as a run here "
-               "would have it: file, then environment, and what the strategy means.",
+               "would have it: file, then environment, then flags, which are those of `cadre run`, "
+               "and what the strategy means.",
     };
     flags_t flags = {0};
 
     argv[0] = "cadre config";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_auto(cadre_job_fini) cadre_job_t job;
     cadre_job_init(&job);

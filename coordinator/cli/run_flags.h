@@ -29,8 +29,8 @@ typedef struct {
     bool keep_session;
     char log_level;
     cadre_given_settings_t settings;
-    /* The first flag that only a job file has a use for, and what a program does in its place; NULL:
-     * there is none. */
+    /* The first flag that only a job file has a use for, and what a program does in its place;
+     * NULL: there is none. */
     const char *job_only;
     const char *in_program;
     char **command; /* the whole command as typed, "cadre" first; NULL-terminated */

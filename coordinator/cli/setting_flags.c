@@ -84,6 +84,10 @@ static const cadre_setting_flag_t flags[] = {
      "says how much in cadre_variable_options_t.delay_compensation",
      "Compensates gradients that are late for what others have changed since, by so much (default: "
      "0, not at all)"},
+    {"stop-steps", "N", "training.stop.steps", false, "says how many in " TRAINING "stop_steps",
+     "Batches after which training ends, in the whole job (default: 0, none)"},
+    {"stop-seconds", "S", "training.stop.seconds", false, "says how long in " TRAINING "stop_ms",
+     "Seconds of training after which it ends, all runs of the job together (default: 0, none)"},
     {"seed", "N", "seed", false, "says which in " OPTIONS "seed",
      "Of initial values, order and dropout; 0: chosen"},
     {"data", "DIR", "data.dir", false, NULL, "Where the job's relative paths and ${DATA} are"},

@@ -71,7 +71,7 @@ static const cadre_setting_t settings[] = {
     {"training.inner.type", NULL, TEXT, 1, CADRE_NAME_SIZE_MAX, NULL, NULL, AT(inner)},
     {"training.shuffle", NULL, SWITCH, 0, 0, NULL, "true", AT(shuffle)},
     {"training.drop_last", NULL, SWITCH, 0, 0, NULL, "false", AT(drop_last)},
-    {"training.target_accuracy", NULL, NUMBER, 0, 1, NULL, "0", AT(target_accuracy)},
+    {"training.target_accuracy", NULL, NUMBER, 0, 1, NULL, NULL, AT(target_accuracy)},
     {"training.consistency", "CADRE_CONSISTENCY", CHOICE, 0, 0, "async|bounded|sync", "async",
      AT(consistency)},
     {"training.step_closures", "CADRE_STEP_CLOSURES", INTEGER, 1, CADRE_STEP_CLOSURES_MAX, NULL,
@@ -872,12 +872,17 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
     return cadre_strdup(name);
 }
 
-/* Returns the value of a setting as text, freed by the caller. */
+/* Returns the value of a setting as text, "" where it has none. */
 char *
 cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting)
 {
     const void *place = field(self, setting);
     char word[32];
+
+    if (!setting->initial && self->origins[setting - settings] == CADRE_ORIGIN_DEFAULT &&
+        setting->kind == CADRE_SETTING_NUMBER) {
+        return cadre_strdup("");
+    }
 
     switch (setting->kind) {
     case CADRE_SETTING_INTEGER:

@@ -288,7 +288,7 @@ bool cadre_job_watches(const cadre_job_t *self);
 /* Returns the folder of the checkpoints of a finished job; NULL when none are taken. */
 const char *cadre_job_checkpoints(const cadre_job_t *self);
 
-/* Returns the value of a setting as text, freed by the caller. */
+/* Returns the value of a setting as text, "" where it has none; freed by the caller. */
 char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
 
 /* Returns where the value of setting `name` is from, for messages: "--FLAG" (`flag` without "--"),

@@ -57,7 +57,8 @@ int cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *place
 
 /* Returns what to tell the user of a job that has its places when its closures run one after the
  * other on several workers, because nothing says training.step_closures of "sync" or
- * training.staleness_bound of "bounded"; NULL when there is nothing to tell. Freed by the caller. */
+ * training.staleness_bound of "bounded"; NULL when there is nothing to tell. Freed by the
+ * caller. */
 char *cadre_job_pace_warning(const cadre_job_t *self);
 
 #endif

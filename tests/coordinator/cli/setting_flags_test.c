@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
@@ -33,6 +35,8 @@ static const struct {
     {"--step-closures", "4", OPTIONS "step_closures"},
     {"--staleness-bound", "4", OPTIONS "staleness_bound"},
     {"--delay-compensation", "2", "cadre_variable_options_t.delay_compensation"},
+    {"--stop-steps", "9", TRAINING "stop_steps"},
+    {"--stop-seconds", "9", TRAINING "stop_ms"},
     {"--seed", "7", OPTIONS "seed"},
     {"--checkpoint-dir", "checkpoints", OPTIONS "checkpoint_dir"},
     {"--checkpoint-every", "5", OPTIONS "checkpoint_every_ms"},
@@ -87,4 +91,42 @@ Test(setting_flags, are_all_either_for_tasks_or_refused_with_a_program)
         cr_expect_eq(is_of_tasks, !flags[i].in_program, "%s", flags[i].flag);
         cr_expect_neq(is_of_tasks, is_refused(flags[i].flag), "%s", flags[i].flag);
     }
+}
+
+/* What a command line with flags means can be seen without running it. */
+Test(setting_flags, of_a_run_are_those_of_config_too, .init = cr_redirect_stdout)
+{
+    cadre_auto(cadre_free) char *job =
+        cadre_asprintf("%s/examples/digits.json", getenv("CADRE_SOURCE_DIR"));
+    char *arguments[] = {"cadre", "config", "show",         "--origin", "--consistency",  "sync",
+                         "--ps",  "3",      "--stop-steps", "9",        "--stop-seconds", "1.5",
+                         job,     NULL};
+    cr_assert_eq(cadre_command(13, arguments), 0, "%s", cadre_error_text());
+    fflush(stdout);
+    char text[32768];
+    const size_t length = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stdout());
+    text[length] = '\0';
+    static const char *const lines[][3] = {
+        {"training.consistency", "sync", "flag"},
+        {"cluster.ps", "3", "flag"},
+        {"training.stop.steps", "9", "flag"},
+        {"training.stop.seconds", "1.5", "flag"},
+        {"training.epochs", "40", "file"},
+        {"training.stop.at_least", "none", "default"},
+        {"training.stop.at_most", "none", "default"},
+        {"training.history", "none", "default"},
+        {"model.layers", "none", "default"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(lines); i++) {
+        cadre_auto(cadre_free) char *line =
+            cadre_asprintf("%-32s %-32s # %s\n", lines[i][0], lines[i][1], lines[i][2]);
+        cr_expect(strstr(text, line), "%s is not in:\n%s", line, text);
+    }
+}
+
+Test(setting_flags, of_config_are_written_out, .init = cr_redirect_stderr)
+{
+    char *arguments[] = {"cadre", "config", "show", "--strat", "local", "j.json", NULL};
+    cr_expect_eq(cadre_command(6, arguments), CADRE_EXIT_USAGE);
+    cr_expect_str_eq(cadre_error_text(), "cadre config has no flag --strat");
 }

@@ -488,6 +488,36 @@ Test(job_file, gives_way_to_the_environment_and_both_to_a_flag)
     cr_assert_str_eq(cadre_error_text(), "CADRE_PS: \"many\" is not a whole number");
 }
 
+/* The value of a setting as text, freed by the caller. */
+static char *
+text_of(const cadre_job_t *job, const char *name)
+{
+    size_t count = 0;
+    const cadre_setting_t *settings = cadre_job_settings(&count);
+    size_t i = 0;
+    while (strcmp(settings[i].name, name) != 0) {
+        i++;
+        cr_assert_lt(i, count, "%s", name);
+    }
+    return cadre_job_text(job, &settings[i]);
+}
+
+/* 0 would be a target of its own. */
+Test(job_file, has_no_number_where_none_is_given)
+{
+    static const char *const names[] = {"training.stop.at_least", "training.stop.at_most",
+                                        "training.target_accuracy"};
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    cadre_job_init(&job);
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *none = text_of(&job, names[i]);
+        cr_expect_str_eq(none, "", "%s", names[i]);
+        cr_assert_eq(cadre_job_set(&job, names[i], "0", CADRE_ORIGIN_FLAG, names[i]), 0);
+        cadre_auto(cadre_free) char *zero = text_of(&job, names[i]);
+        cr_expect_str_eq(zero, "0", "%s", names[i]);
+    }
+}
+
 Test(job_file, wants_held_out_rows_for_a_target)
 {
     cadre_auto(cadre_job_fini) cadre_job_t job;
