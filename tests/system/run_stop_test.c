@@ -270,8 +270,8 @@ typedef struct {
     int count;
 } told_t;
 
-/* Takes what the run said that has just ended. All but the first resumed, between two steps of three
- * closures of a row, or at the end of an epoch. */
+/* Takes what the run said that has just ended. All but the first resumed, between two steps of
+ * three closures of a row, or at the end of an epoch. */
 static void
 told_take(told_t *self, const command_t *command)
 {
