@@ -94,3 +94,108 @@ Test(conformance_by_hand, C19_a_program_is_evaluated_in_the_coordinators_process
     cadre_program_destroy(&other);
     stage_close(&stage);
 }
+
+/* --- counts and sums --- */
+
+/* Numbers that f64, and f32, would round. */
+static const int64_t counted = (INT64_C(1) << 53) + 1;
+static const double summed = 1 + 0x1p-40;
+
+/* Gives "seen" and "sum" plus 1, and pushes 3 and 0.5 to them. */
+static cadre_program_t *
+new_tally(void)
+{
+    cadre_program_t *p = cadre_program_new("tally");
+    const double half = 0.5;
+    const cadre_tensor_t pushed = cadre_tensor_view(CADRE_F64, &half, NULL, 0);
+    const cadre_node_t seen = cadre_op_var_of(p, "seen", CADRE_I64, NULL, 0);
+    const cadre_node_t sum = cadre_op_var_of(p, "sum", CADRE_F64, NULL, 0);
+    cadre_op_result(p, "seen", cadre_op_add(p, seen, cadre_op_const_i64(p, 1)));
+    cadre_op_result(p, "sum",
+                    cadre_op_add(p, sum, cadre_op_cast(p, cadre_op_const_i64(p, 1), CADRE_F64)));
+    cadre_op_push(p, seen, cadre_op_const_i64(p, 3));
+    cadre_op_push(p, sum, cadre_op_const(p, &pushed));
+    return p;
+}
+
+/* Creates a number that what is pushed to it is added to, with this value. */
+static cadre_variable_t *
+create_number(stage_t *stage, const char *name, const cadre_tensor_t *value)
+{
+    cadre_variable_t *number = NULL;
+    cadre_variable_options_t options = cadre_variable_options();
+    options.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    options.initializer = cadre_initializer(CADRE_INITIALIZER_ZEROS);
+    OK(cadre_variable_create(stage->coordinator, name, value->dtype, NULL, 0, &options, &number));
+    OK(cadre_variable_assign(number, CADRE_VARIABLE_SET, value, LOCAL_WAIT_MS));
+    return number;
+}
+
+/* Expects a number of this dtype with the bits of `wanted`, of 8 bytes. */
+static void
+expect_number(const cadre_tensor_t *tensor, cadre_dtype_t dtype, const void *wanted)
+{
+    cr_assert(tensor && tensor->dtype == dtype && tensor->rank == 0);
+    cr_expect_eq(memcmp(tensor->data, wanted, sizeof(int64_t)), 0);
+}
+
+static void
+expect_tally(const cadre_inspection_t *inspection)
+{
+    const int64_t seen = counted + 1;
+    const double sum = summed + 1;
+    const int64_t three = 3;
+    const double half = 0.5;
+    expect_number(cadre_inspection_result(inspection, "seen"), CADRE_I64, &seen);
+    expect_number(cadre_inspection_result(inspection, "sum"), CADRE_F64, &sum);
+    expect_number(cadre_inspection_gradient(inspection, "seen"), CADRE_I64, &three);
+    expect_number(cadre_inspection_gradient(inspection, "sum"), CADRE_F64, &half);
+}
+
+/* Variables of i64 and f64: as the caller gives them, and as the coordinator has them. */
+Test(conformance_by_hand, C19_counts_and_sums_are_evaluated_in_their_own_types)
+{
+    stage_t stage;
+    stage_open(&stage, 2, 1);
+    int64_t seen_of = counted;
+    double sum_of = summed;
+    const cadre_tensor_t seen = cadre_tensor_view(CADRE_I64, &seen_of, NULL, 0);
+    const cadre_tensor_t sum = cadre_tensor_view(CADRE_F64, &sum_of, NULL, 0);
+    cadre_program_t *program = new_tally();
+    cadre_inspection_t *inspection = NULL;
+    cadre_inspection_options_t options = cadre_inspection_options();
+    const cadre_argument_t given[] = {{"seen", &seen}, {"sum", &sum}};
+    options.variables = given;
+    options.variable_count = 2;
+    OK(cadre_program_evaluate(program, &options, &inspection));
+    expect_tally(inspection);
+    cadre_inspection_destroy(&inspection);
+
+    const cadre_argument_t wrong[] = {{"seen", &sum}, {"sum", &sum}};
+    options.variables = wrong;
+    FAILS(cadre_program_evaluate(program, &options, &inspection), CADRE_EDTYPE,
+          "program tally: variable seen is f64, not i64");
+
+    create_number(&stage, "seen", &seen);
+    create_number(&stage, "sum", &sum);
+    options.variable_count = 0;
+    options.coordinator = stage.coordinator;
+    OK(cadre_program_evaluate(program, &options, &inspection));
+    expect_tally(inspection);
+
+    cadre_function_t *function = NULL;
+    cadre_future_t *future = NULL;
+    cadre_tensor_t value = {0};
+    const cadre_call_t call = cadre_call_tensors(NULL, 0);
+    OK(cadre_function_register(stage.coordinator, &program, &function));
+    OK(cadre_coordinator_schedule(stage.coordinator, function, &call, LOCAL_WAIT_MS, &future));
+    OK(cadre_future_fetch(future, "sum", &value, LOCAL_WAIT_MS));
+    expect_number(&value, CADRE_F64, cadre_inspection_result(inspection, "sum")->data);
+    cadre_tensor_fini(&value);
+    OK(cadre_future_fetch(future, "seen", &value, LOCAL_WAIT_MS));
+    expect_number(&value, CADRE_I64, cadre_inspection_result(inspection, "seen")->data);
+    cadre_tensor_fini(&value);
+    cadre_future_destroy(&future);
+    cadre_inspection_destroy(&inspection);
+    stage_close(&stage);
+}

@@ -41,8 +41,9 @@ typedef struct {
     const cadre_argument_t *tensors;
     size_t tensor_count;
 
-    /* Values of variables of the program, f32, by name. Names that it does not have are ignored.
-     * The value of a table is [rows, dim] with any number of rows: row i is that of key i. */
+    /* Values of variables of the program by name, of the dtype and the shape that it says. Names
+     * that it does not have are ignored. The value of a table is [rows, dim] f32 with any number of
+     * rows: row i is that of key i. */
     const cadre_argument_t *variables;
     size_t variable_count;
 
@@ -74,8 +75,8 @@ cadre_inspection_options(void)
 /* Runs a program once, on the calling thread and this machine's CPU, without workers or ps:
  * finishes the program, as cadre_function_register does, and keeps its results, the values of
  * `options->nodes` and the gradients that it would push. Nothing is pushed. Variables of the
- * coordinator are read in f32; a worker would see them rounded to their wire type. The arithmetic
- * is that of a worker on the CPU, and gives the same bits.
+ * coordinator are read in their own dtype; a worker would see those of f32 rounded to their wire
+ * type. The arithmetic is that of a worker on the CPU, and gives the same bits.
  *
  * Of a table (<cadre/table.h>) the rows are read that the program looks up, and no row comes to be
  * by it: a key without one has its first values. A table as a whole, and what is computed of it
