@@ -27,28 +27,33 @@ place_field(cadre_program_t *p, cadre_node_t x, int64_t number, const int64_t ra
                           no_id);
 }
 
-/* Returns the ids x, in columns that each have ids of their own, as keys: that of id i of column c
- * is c CADRE_LAYER_IDS_MAX + i. Added in i64, since f32 does not hold them, and cast to i32, which
- * does; what is no id becomes one below 0, which an i32 refuses and an i64 would look up. */
+/* Returns the numbers x as ids of a table, i32: whole ones from 0 to CADRE_LAYER_IDS_MAX - 1, as
+ * f32 holds larger ones to a multiple of two. What is no id becomes one below 0. */
 static cadre_node_t
-place_keys(cadre_program_t *p, cadre_node_t x)
+limit_ids(cadre_program_t *p, cadre_node_t x)
 {
     cadre_node_t no_id = cadre_op_const_f32(p, (float)INT32_MIN);
     cadre_node_t whole = cadre_op_cast(p, cadre_op_cast(p, x, CADRE_I32), CADRE_F32);
     cadre_node_t ids = cadre_op_where(p, cadre_op_eq(p, x, whole), x, no_id);
     ids = cadre_op_where(p, cadre_op_gt(p, ids, cadre_op_const_f32(p, -1)), ids, no_id);
     cadre_node_t end = cadre_op_const_f32(p, CADRE_LAYER_IDS_MAX);
-    ids = cadre_op_where(p, cadre_op_gt(p, end, ids), ids, no_id);
+    return cadre_op_cast(p, cadre_op_where(p, cadre_op_gt(p, end, ids), ids, no_id), CADRE_I32);
+}
 
+/* Returns the ids x, in columns that each have ids of their own, as keys: that of id i of column c
+ * is c CADRE_LAYER_IDS_MAX + i. Added in i64, where what is no id stays below 0, and cast to i32,
+ * which refuses that where an i64 would look it up. */
+static cadre_node_t
+place_keys(cadre_program_t *p, cadre_node_t x)
+{
     int64_t first[CADRE_LAYER_FIELDS_MAX];
     const int64_t count = size_of(p, x, 1);
     for (int64_t i = 0; i < count; i++) {
         first[i] = i * CADRE_LAYER_IDS_MAX;
     }
     const cadre_tensor_t begins = cadre_tensor_view(CADRE_I64, first, &count, 1);
-    cadre_node_t keys =
-        cadre_op_add(p, cadre_op_cast(p, ids, CADRE_I64), cadre_op_const(p, &begins));
-    return cadre_op_cast(p, keys, CADRE_I32);
+    cadre_node_t ids = cadre_op_cast(p, limit_ids(p, x), CADRE_I64);
+    return cadre_op_cast(p, cadre_op_add(p, ids, cadre_op_const(p, &begins)), CADRE_I32);
 }
 
 /* Returns the keys x as those of a table in which each column has rows of its own: with a number
@@ -86,6 +91,12 @@ cadre_layer_ids_join(cadre_program_t *program, cadre_node_t x)
 cadre_node_t
 cadre_layer_ids_place(cadre_program_t *program, const cadre_layer_t *layer, cadre_node_t x)
 {
+    if (layer->field_count == 0 && layer->keys) {
+        return cadre_layer_ids_join(program, x);
+    }
+    if (layer->field_count == 0) {
+        return layer->table.is_table ? limit_ids(program, x) : x;
+    }
     if (layer->table.is_table) {
         return layer->keys ? spread_keys(program, cadre_layer_ids_join(program, x))
                            : place_keys(program, x);

@@ -18,7 +18,9 @@ cadre_node_t cadre_layer_ids_join(cadre_program_t *program, cadre_node_t x);
 /* Returns the ids x [B, fields], one for each field of the layer, as positions in the table of all
  * fields (cadre_layer_ids) or, where the layer has a table, as keys. What is no id becomes -1 or,
  * of keys, one below 0: both are rows of no table. Where the layer has keys of 64 bits, x is
- * [B, CADRE_KEY_PARTS fields], and whatever it is makes keys. */
+ * [B, CADRE_KEY_PARTS fields], and whatever it is makes keys. Of a layer without fields x has any
+ * shape [B, ..], with keys [B, CADRE_KEY_PARTS n], and is returned as it is where that has no
+ * table. */
 cadre_node_t cadre_layer_ids_place(cadre_program_t *program, const cadre_layer_t *layer,
                                    cadre_node_t x);
 

@@ -386,6 +386,9 @@ add_embedding(cadre_network_t *self, const cadre_layer_t *layer, const char *sco
                                : layer->keys && !join_keys(self, scope, &ids)) {
         return;
     }
+    if (layer->field_count == 0 && !layer->keys) {
+        ids = cadre_layer_ids_place(self->program, layer, ids);
+    }
     self->number++;
     self->x = cadre_op_embedding(self->program, lookup(self, "table", layer->units, table), ids);
 }
@@ -414,7 +417,7 @@ split_items(cadre_network_t *self, const cadre_layer_t *layer, const char *scope
     }
     const int64_t items = size_of(self, 1) / (parts + 1);
     out->ids = cadre_op_slice(self->program, self->x, 1, 0, parts * items);
-    out->ids = layer->keys ? cadre_layer_ids_join(self->program, out->ids) : out->ids;
+    out->ids = cadre_layer_ids_place(self->program, layer, out->ids);
     out->values = cadre_op_slice(self->program, self->x, 1, parts * items, items);
     return true;
 }

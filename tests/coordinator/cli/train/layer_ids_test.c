@@ -64,18 +64,36 @@ Test(layer_ids, a_bag_is_a_sum_a_mean_or_that_by_the_root_of_the_number)
 
 enum { FIELDS = 2 };
 
-/* Returns what a layer over a table of two columns looks up in the numbers x [rows, columns]. */
+/* Returns what a layer over a table of two fields, or none, looks up in the numbers x
+ * [rows, columns]. */
 static cadre_tensor_t
-place(bool keys, const float *x, int64_t rows, int64_t columns)
+place_in(size_t fields, bool keys, const float *x, const int64_t shape[2])
 {
     cadre_layer_t layer = cadre_layer_of(CADRE_LAYER_EMBEDDING);
     layer.table.is_table = true;
     layer.keys = keys;
-    layer.field_count = FIELDS;
-    const cadre_tensor_t given =
-        cadre_tensor_view(CADRE_F32, x, (const int64_t[]){rows, columns}, 2);
+    layer.field_count = fields;
+    const cadre_tensor_t given = cadre_tensor_view(CADRE_F32, x, shape, 2);
     cadre_program_t *p = cadre_program_new("ids");
     return run_once(p, cadre_layer_ids_place(p, &layer, arg_like(p, "x", &given)), &given);
+}
+
+static cadre_tensor_t
+place(bool keys, const float *x, int64_t rows, int64_t columns)
+{
+    return place_in(FIELDS, keys, x, (const int64_t[]){rows, columns});
+}
+
+/* From 2^24 on f32 has no odd numbers: an id there would be looked up as its neighbour. */
+Test(layer_ids, of_a_table_are_exact_as_numbers)
+{
+    static const float x[2][FIELDS] = {{16777215, 16777216}, {2e7F, 2.5F}};
+    cadre_auto(cadre_tensor_fini) cadre_tensor_t made =
+        place_in(0, false, &x[0][0], (const int64_t[]){2, FIELDS});
+    cr_assert_eq(made.dtype, CADRE_I32);
+    const int32_t *ids_made = made.data;
+    cr_expect_eq(ids_made[0], 16777215);
+    cr_expect(ids_made[1] < 0 && ids_made[2] < 0 && ids_made[3] < 0);
 }
 
 /* What is no id may be no key either: it is an i32 below 0, which a lookup refuses. */
