@@ -604,6 +604,44 @@ Test(run_tables, named_models_over_keys_of_64_bits_train_as_those_over_small_ids
     command_close(&command);
 }
 
+/* Of the first column of wide.csv f32 makes numbers far beyond 2^24. */
+Test(run_tables, a_number_that_is_no_id_is_named_with_those_that_are)
+{
+    static const struct {
+        const char *path;
+        const char *ids;
+        const char *words[2];
+    } jobs[] = {
+        {"rows.csv", "\"fields\": [400, 500]", {"(row ", "from 0 to 399 "}},
+        {"wide.csv", "\"fields\": 2, \"table\": true", {"from 0 to 16777215:", "\"keys\": true"}},
+        {"wide.csv", "\"table\": true", {"from 0 to 16777215:", "\"keys\": true"}},
+    };
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
+    cadre_auto(cadre_free) char *wide_rows = scratch_path(&command.scratch, "wide.csv");
+    cadre_auto(cadre_free) char *job = scratch_path(&command.scratch, "job.json");
+    write_rows(rows);
+    write_wide_rows(rows, wide_rows);
+    for (size_t i = 0; i < CADRE_COUNT_OF(jobs); i++) {
+        FILE *file = fopen(job, "we");
+        cr_assert(file);
+        fprintf(
+            file,
+            "{\"data\": {\"train\": {" CSV "\"path\": \"%s\"}}, \"model\": {\"type\": \"layers\", "
+            "\"layers\": [{\"type\": \"embedding\", \"units\": 2, %s}, {\"type\": \"flatten\"}]}}",
+            jobs[i].path, jobs[i].ids);
+        fclose(file);
+        const char *run[] = {"run", job, "--checkpoint-dir", "none", NULL};
+        command_expect_exit(&command, command_run(&command, run), 65);
+        cadre_auto(cadre_free) char *words = command_errors(&command);
+        cr_expect(strstr(words, "take: argument x has "), "%zu: %s", i, words);
+        cr_expect(strstr(words, jobs[i].words[0]) && strstr(words, jobs[i].words[1]), "%zu: %s", i,
+                  words);
+    }
+    command_close(&command);
+}
+
 /* --- clipped by norms --- */
 
 /* Trains a model over two ids in synchronous steps, so that nothing depends on when an update

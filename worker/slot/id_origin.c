@@ -9,14 +9,16 @@
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
 
-enum { STEPS_MAX = 1024 }; /* nodes that a search looks at */
+enum {
+    STEPS_MAX = 1024,    /* nodes that a search looks at */
+    EXACT_MAX = 1 << 24, /* f32 has every whole number up to it */
+};
 
 typedef struct {
     const cadre_program_t *program;
     const int64_t *symbol_values;
     int steps;
-    int argument;
-    int64_t at;
+    cadre_id_origin_t found;
 } search_t;
 
 typedef struct {
@@ -113,20 +115,55 @@ step(const search_t *self, const cadre_program_node_t *node, const place_t *plac
     }
 }
 
-/* Looks for an argument above a node; inputs are smaller than the node, so it ends. */
+/* Gives the value of a node that is one number of f32; false for any other. */
+static bool
+constant_of(const search_t *self, int32_t index, float *value)
+{
+    const cadre_program_node_t *node = cadre_program_node(self->program, index);
+    if (node->op != CADRE_OP_CONST || node->dtype != CADRE_F32 || node->shape.rank != 0) {
+        return false;
+    }
+    const cadre_tensor_t *tensor =
+        cadre_program_constant(self->program, (int)node->attributes[CADRE_LEAF_INDEX]);
+    *value = *(const float *)tensor->data;
+    return true;
+}
+
+/* Notes the limit of a node that is, where numbers are below it, these, and elsewhere a number
+ * below 0: where(limit > x, .., below). */
+static void
+note_limit(search_t *self, const cadre_program_node_t *node)
+{
+    float limit = 0;
+    float other = 0;
+    const cadre_program_node_t *compare = cadre_program_node(self->program, node->inputs[0]);
+    if (node->op == CADRE_OP_WHERE && compare->op == CADRE_OP_MAP2 &&
+        compare->attributes[CADRE_FUNCTION] == CADRE_MAP2_GT &&
+        constant_of(self, compare->inputs[0], &limit) &&
+        constant_of(self, node->inputs[2], &other) && limit >= 1 && limit <= EXACT_MAX &&
+        other < 0) {
+        self->found.limit = (int64_t)limit;
+    }
+}
+
+/* Looks for an argument above a node; inputs are smaller than the node, so it ends. The first input
+ * of a choice is what it is chosen by. */
 static bool
 search(search_t *self, int32_t index, const place_t *place)
 {
     const cadre_program_node_t *node = cadre_program_node(self->program, index);
     if (node->op == CADRE_OP_ARG) {
-        self->argument = (int)node->attributes[CADRE_LEAF_INDEX];
-        self->at = position_of(place);
+        self->found.argument = (int)node->attributes[CADRE_LEAF_INDEX];
+        self->found.at = position_of(place);
         return true;
     }
     for (int i = 0; i < node->input_count && self->steps < STEPS_MAX; i++) {
         place_t input;
         self->steps++;
         if (step(self, node, place, i, &input) && search(self, node->inputs[i], &input)) {
+            if (i == 0) {
+                note_limit(self, node);
+            }
             return true;
         }
     }
@@ -135,15 +172,14 @@ search(search_t *self, int32_t index, const place_t *place)
 
 bool
 cadre_id_origin_find(const cadre_program_t *program, const int64_t *symbol_values, int32_t node,
-                     int64_t index, int *argument, int64_t *at)
+                     int64_t index, cadre_id_origin_t *out)
 {
     search_t self = {.program = program, .symbol_values = symbol_values};
     place_t place;
     if (!set_place(&self, node, index, &place) || !search(&self, node, &place)) {
         return false;
     }
-    *argument = self.argument;
-    *at = self.at;
+    *out = self.found;
     return true;
 }
 
@@ -181,6 +217,27 @@ write_number(const cadre_tensor_t *tensor, int64_t at, char text[32])
     }
 }
 
+/* Writes which numbers are ids: below the limit of the program or else the number of rows, which a
+ * table does not have. */
+static void
+write_ids(int64_t limit, int64_t rows, char text[64])
+{
+    const int64_t end = limit > 0 ? limit : rows;
+    if (end < CADRE_PROGRAM_TABLE_ROWS) {
+        snprintf(text, 64, "whole numbers from 0 to %" PRId64, end - 1);
+    } else {
+        snprintf(text, 64, "whole numbers from 0 on");
+    }
+}
+
+/* Returns whether the number is an id of a table that f32 may not have as it was. */
+static bool
+is_inexact(const cadre_tensor_t *tensor, int64_t at, int64_t rows)
+{
+    return tensor->dtype == CADRE_F32 && rows >= CADRE_PROGRAM_TABLE_ROWS &&
+           ((const float *)tensor->data)[at] >= EXACT_MAX;
+}
+
 int
 cadre_id_origin_explain(const cadre_slot_run_t *run, const cadre_row_lookup_t *lookup,
                         const cadre_tensor_t *ids, int64_t rows, int status)
@@ -190,21 +247,28 @@ cadre_id_origin_explain(const cadre_slot_run_t *run, const cadre_row_lookup_t *l
         cadre_calloc((size_t)cadre_program_symbol_count(run->program) + 1, sizeof(*sizes));
     const int count = cadre_program_argument_count(run->program); /* a run for ids gives none */
     const int64_t bad = first_bad(lookup, ids, rows);
-    int argument = 0;
-    int64_t at = 0;
+    cadre_id_origin_t found;
     if (bad == cadre_tensor_count(ids) ||
         cadre_program_bind(run->program, run->arguments, count, CADRE_F32, sizes) < 0 ||
-        !cadre_id_origin_find(run->program, sizes, lookup->index, bad, &argument, &at)) {
+        !cadre_id_origin_find(run->program, sizes, lookup->index, bad, &found)) {
         return cadre_fail(status, "%s", text);
     }
 
     char number[32];
-    const cadre_tensor_t *from = &run->arguments[argument];
+    char wanted[64];
+    const cadre_tensor_t *from = &run->arguments[found.argument];
     const int64_t width = from->rank > 1 ? cadre_tensor_count(from) / from->shape[0] : 1;
-    write_number(from, at, number);
-    return cadre_fail(status,
-                      "%s: there argument %s has %s (row %" PRId64 ", column %" PRId64
-                      ", from 0), and ids are whole numbers from 0 on",
-                      text, cadre_program_argument(run->program, argument)->name, number,
-                      at / width, at % width);
+    write_number(from, found.at, number);
+    write_ids(found.limit, rows, wanted);
+    /* With a limit the id is but the program's word for a number that is none. */
+    return cadre_fail(
+        status,
+        "%s: %sargument %s has %s (row %" PRId64 ", column %" PRId64 ", from 0), and ids are %s%s",
+        found.limit > 0 ? cadre_op_text(lookup->op, 0) : text, found.limit > 0 ? "" : "there ",
+        cadre_program_argument(run->program, found.argument)->name, number, found.at / width,
+        found.at % width, wanted,
+        is_inexact(from, found.at, rows)
+            ? ": larger ones are keys of 64 bits, which layers and models with "
+              "\"keys\": true take of columns with \"key\""
+            : "");
 }

@@ -380,7 +380,8 @@ Test(api_evaluate, names_the_number_that_is_no_id)
         const char *words;
     } bad[] = {{2.5F, "argument x has 2.5 (row 1, column 2, from 0)"},
                {-3, "argument x has -3 (row 1, column 2, from 0)"},
-               {1e11F, "argument x has 99999997952 (row 1, column 2, from 0)"}};
+               {1e11F, "argument x has 99999997952 (row 1, column 2, from 0), and ids are whole "
+                       "numbers from 0 on: larger ones are keys of 64 bits"}};
     cadre_program_t *p = cadre_program_new("lookup");
     const cadre_dim_t dims[] = {cadre_dim_symbol("B"), cadre_dim(COLUMNS)};
     const cadre_dim_t more[] = {cadre_dim_symbol("B")};

@@ -20,19 +20,24 @@ begin(void)
     return self;
 }
 
-/* Finishes the program and expects element `index` of `node` to come from element `at` of x; -1:
- * from none. */
+/* Finishes the program and expects element `index` of `node` to come from element `at` of x, with
+ * this limit; at -1: from none. */
+static void
+expect_limit(origin_t *self, cadre_node_t node, int64_t index, int64_t at, int64_t limit)
+{
+    const int64_t sizes[] = {ROWS};
+    cadre_id_origin_t found = {-1, -1, -1};
+    cr_assert_eq(cadre_program_finish(self->program), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_id_origin_find(self->program, sizes, node.id - 1, index, &found), at >= 0);
+    cr_expect_eq(found.at, at);
+    cr_expect_eq(found.argument, at >= 0 ? 0 : -1);
+    cr_expect_eq(found.limit, at >= 0 ? limit : -1);
+}
+
 static void
 expect_origin(origin_t *self, cadre_node_t node, int64_t index, int64_t at)
 {
-    const int64_t sizes[] = {ROWS};
-    int argument = -1;
-    int64_t found = -1;
-    cr_assert_eq(cadre_program_finish(self->program), 0, "%s", cadre_error_text());
-    cr_expect_eq(cadre_id_origin_find(self->program, sizes, node.id - 1, index, &argument, &found),
-                 at >= 0);
-    cr_expect_eq(found, at);
-    cr_expect_eq(argument, at >= 0 ? 0 : -1);
+    expect_limit(self, node, index, at, 0);
 }
 
 static cadre_node_t
@@ -84,4 +89,23 @@ Test(id_origin, finds_what_was_broadcast_and_no_sum)
     expect_origin(&self, sum, 2, -1);
     expect_origin(&self, spread, 4 * ROWS, -1);
     cadre_program_destroy(&self.program);
+}
+
+/* Numbers from 100 on become -1; where they became others, any of them could be an id. */
+Test(id_origin, knows_the_limit_from_which_numbers_are_no_ids)
+{
+    static const struct {
+        float other;
+        int64_t limit;
+    } cases[] = {{-1, 100}, {7, 0}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        origin_t self = begin();
+        cadre_program_t *p = self.program;
+        cadre_node_t other = cadre_op_const_f32(p, cases[i].other);
+        cadre_node_t below = cadre_op_gt(p, cadre_op_const_f32(p, 100), self.x);
+        cadre_node_t ids = cadre_op_where(p, below, self.x, other);
+        ids = cadre_op_add(p, ids, cadre_op_const_f32(p, 0));
+        expect_limit(&self, result(&self, cadre_op_cast(p, ids, CADRE_I32)), 7, 7, cases[i].limit);
+        cadre_program_destroy(&self.program);
+    }
 }
