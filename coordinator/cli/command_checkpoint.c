@@ -255,7 +255,16 @@ open_reader(const flags_t *flags, cadre_checkpoint_directory_t *directory, uint6
 
 /* --- variables --- */
 
-/* Returns a variable of the checkpoint as a JSON object; of a table with its number of rows. */
+/* Returns the type in which a table keeps its values, as the checkpoint says; NULL of a dense
+ * variable. */
+static const char *
+storage_of(const cadre_manifest_variable_t *variable)
+{
+    return json_string_value(json_object_get(variable->table, "storage"));
+}
+
+/* Returns a variable of the checkpoint as a JSON object; of a table with its number of rows and its
+ * storage. */
 static json_t *
 variable_object(const cadre_manifest_variable_t *variable, uint64_t rows)
 {
@@ -269,6 +278,7 @@ variable_object(const cadre_manifest_variable_t *variable, uint64_t rows)
                   (json_int_t)variable->partition_count, "table", variable->table != NULL);
     if (variable->table) {
         json_object_set_new(object, "rows", json_integer((json_int_t)rows));
+        json_object_set_new(object, "storage", json_string(storage_of(variable)));
     }
     return object;
 }
@@ -285,8 +295,11 @@ print_variable(const cadre_manifest_variable_t *variable, uint64_t rows)
     for (int k = first; k < variable->rank; k++) {
         printf("%s%lld", k > first ? "," : "[", (long long)variable->shape[k]);
     }
-    printf("%s, %zu partition%s\n", variable->rank > first ? "]" : "[]", variable->partition_count,
-           variable->partition_count == 1 ? "" : "s");
+    const char *storage = storage_of(variable);
+    const bool tell = storage && strcmp(storage, cadre_dtype_text(variable->dtype)) != 0;
+    printf("%s, %zu partition%s%s%s\n", variable->rank > first ? "]" : "[]",
+           variable->partition_count, variable->partition_count == 1 ? "" : "s",
+           tell ? ", stored as " : "", tell ? storage : "");
 }
 
 /* Prints the variables as text, or adds them to `list`. */
