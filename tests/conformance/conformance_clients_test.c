@@ -316,6 +316,7 @@ rows_of_table(const stage_t *stage)
     cadre_table_counts_t counts = {.rows = 0};
     cadre_variable_t *table = NULL;
     OK(cadre_variable_find(stage->coordinator, "users", &table));
+    cr_expect(cadre_variable_is_table(table) && !cadre_variable_is_table(stage->wide));
     OK(cadre_variable_read_counts(table, &counts, LOCAL_WAIT_MS));
     return counts.rows;
 }
