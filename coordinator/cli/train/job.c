@@ -733,6 +733,15 @@ check_delay_compensation(const cadre_job_t *self)
     return 0;
 }
 
+/* Returns whether the layer, or the model over items that this is, has penalties of its own. Those
+ * of the model are of its other layers' weights, too. */
+static bool
+has_penalty(const cadre_job_t *self, const cadre_layer_t *layer)
+{
+    const bool is_model = layer == &self->lookup;
+    return layer->l1 > 0 || layer->l2 > 0 || (is_model && (self->l1 > 0 || self->l2 > 0));
+}
+
 /* Refuses settings that need all rows of a variable, of a job in which `layer`, called `name`, has
  * a table. */
 static int
@@ -746,6 +755,10 @@ check_table(const cadre_job_t *self, const cadre_layer_t *layer, const char *nam
         why = "optimizer.use_ema: a table keeps no averages";
     } else if (self->delay_compensation > 0) {
         why = "training.delay_compensation: a table does not keep what was pulled";
+    } else if (has_penalty(self, layer)) {
+        why =
+            "l1 and l2, which are of all rows and leave tables out: those of optimizer ftrl are of "
+            "the rows that it moves, and so is the table's group_lasso";
     } else if (cadre_job_is_local(self) && layer->table.has_optimizer) {
         why = "an optimizer of its own and local steps: closures run one for all variables";
     } else if (cadre_job_is_local(self) && cadre_job_inner(self).kind == CADRE_OPTIMIZER_ADAMW) {

@@ -708,6 +708,38 @@ Test(job_file, refuses_with_a_table_what_needs_all_rows)
     }
 }
 
+/* Of a model that has other weights, those are penalised. */
+Test(job_file, refuses_penalties_that_only_a_table_would_have)
+{
+#define LAYER(rest)                                                                                \
+    "\"layers\", \"layers\": [{\"type\": \"factorization_machine\", \"table\": true" rest
+    static const struct {
+        const char *model;
+        const char *wanted;
+    } jobs[] = {
+        {LAYER(", \"l2\": 0.1}]"), "j.json: model.layers[0].table does not go with l1 and l2"},
+        {LAYER(", \"l1\": 0.1}]"), "model.layers[0].table does not go with l1 and l2"},
+        {LAYER(", \"l2\": 0}]"), NULL},
+        {LAYER("}], \"l2\": 0.1"), NULL},
+        {"\"logistic\", \"table\": true, \"l2\": 0.1", "model.table does not go with l1 and l2"},
+        {"\"factorization_machine\", \"table\": true, \"l1\": 1", "model.table does not go with"},
+        {"\"logistic\", \"ids\": 9, \"l2\": 0.1", NULL},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(jobs); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"a\", \"label_kind\": "
+            "\"binary\"}}, \"model\": {\"type\": %s}}",
+            jobs[i].model);
+        cr_assert_eq(cadre_job_file_parse(&job, "j.json", text), 0, "%s", cadre_error_text());
+        const int status = cadre_job_finish(&job);
+        cr_expect_eq(status, jobs[i].wanted ? CADRE_ECONFIG : 0, "%zu: %s", i, cadre_error_text());
+        cr_expect(!jobs[i].wanted || strstr(cadre_error_text(), jobs[i].wanted), "%zu: %s", i,
+                  cadre_error_text());
+    }
+}
+
 /* Six numbers of a row are three indices with their values, or a key and a half. */
 Test(job_file, layers_over_items_of_libsvm_take_keys_where_the_data_have_them)
 {
