@@ -90,9 +90,9 @@ typedef struct {
      * as a whole (group lasso). 0: none. */
     double group_lasso;
 
-    /* The most rows on one ps, and what happens beyond. 0: as many as fit into its memory, and
-     * CADRE_TABLE_FULL_REFUSE. Whatever `when_full`, an update with more keys than this on one ps
-     * fails with CADRE_EFULL. */
+    /* The most rows on one ps, at most 2,147,483,647, and what happens beyond. 0: as many as fit
+     * into its memory, and CADRE_TABLE_FULL_REFUSE. Whatever `when_full`, an update with more keys
+     * than this on one ps fails with CADRE_EFULL. */
     uint64_t rows_max;
     cadre_table_full_t when_full;
 
