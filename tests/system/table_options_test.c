@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "common/base/memory.h"
 #include "tests/full.h"
@@ -279,14 +278,15 @@ Test(table_options, the_example_over_a_table_of_words_admits_those_seen_twice)
     command_open(&command);
     cadre_auto(cadre_free) char *folder = scratch_path(&command.scratch, "clicks/of/a/day");
     cadre_auto(cadre_free) char *script = source_path("bench/criteo.py");
-    cadre_auto(cadre_free) char *write = cadre_asprintf("python3 '%s' '%s' %d >/dev/null", script,
-                                                        folder, test_is_full() ? 60000 : 6000);
-    const int status = system(write);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+    const char *write[] = {
+        "/usr/bin/env", "python3", script, folder, test_is_full() ? "60000" : "6000", NULL};
+    char text[256];
+    const int code = process_output(write, NULL, COMMAND_WAIT_MS, text, sizeof(text));
+    if (code == 127) {
         command_close(&command);
         cr_skip_test("no python3");
     }
-    cr_assert_eq(status, 0);
+    cr_assert_eq(code, 0, "%s", text);
     json_t *result = epoch_of_example(&command, "dlrm_table", folder);
     const double loss = json_number_at(result, "loss");
     cr_expect(loss > 0 && loss < 0.69, "loss %g", loss);
