@@ -5,9 +5,10 @@
  *
  * A visit is a user, an item, and two numbers of its context; a click is what a model is to tell.
  * Sparse logistic regression (by FTRL), matrix factorization and wide & deep give its probability;
- * the two towers find the item that a user has clicked among those of a batch, from clicks alone. Visits
- * are drawn here from a model whose loss nobody can pass: users and items are known by keys of 64
- * bits, as hashes of names are, and no program says how many there are. The last fifth is held out.
+ * the two towers find the item that a user has clicked among those of a batch, from clicks alone.
+ * Visits are drawn here from a model whose loss nobody can pass: users and items are known by keys
+ * of 64 bits, as hashes of names are, and no program says how many there are. The last fifth is
+ * held out.
  *
  * Each model is one function of the keys and numbers of a batch, made of the helpers of
  * <cadre/program.h>: copy what you need.

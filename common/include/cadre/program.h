@@ -571,11 +571,11 @@ CADRE_API cadre_node_t cadre_op_sgns(cadre_program_t *self, cadre_node_t input, 
 /* Returns the loss of retrieval with negatives from the batch: the mean over queries [B, D] of the
  * softmax cross entropy of the product with the candidate of the same row of `candidates` [B, D],
  * among the products with all candidates of the batch. Other rows with the same of `ids` [B] (i32,
- * i64 or f32) have the query's own candidate, and count for nothing. `log_q` [B] is subtracted from the products: with the
- * logarithm of the probability with which a candidate is in the batch, up to a constant, the loss
- * estimates that among all candidates (Yi and others 2019, "Sampling-bias-corrected neural modeling
- * for large corpus item recommendations"); the empty node: no correction. Takes memory for B
- * products for each of B queries. */
+ * i64 or f32) have the query's own candidate, and count for nothing. `log_q` [B] is subtracted from
+ * the products: with the logarithm of the probability with which a candidate is in the batch, up to
+ * a constant, the loss estimates that among all candidates (Yi and others 2019,
+ * "Sampling-bias-corrected neural modeling for large corpus item recommendations"); the empty node:
+ * no correction. Takes memory for B products for each of B queries. */
 CADRE_API cadre_node_t cadre_op_in_batch_softmax(cadre_program_t *self, cadre_node_t queries,
                                                  cadre_node_t candidates, cadre_node_t ids,
                                                  cadre_node_t log_q);
