@@ -59,7 +59,7 @@ drawn(uint64_t a, uint64_t b)
 static int64_t
 key_of(uint64_t kind, uint64_t number)
 {
-    return (int64_t)(drawn(kind, number) * 9007199254740992.0) * 2048 + (int64_t)number;
+    return (int64_t)((uint64_t)(drawn(kind, number) * 9007199254740992.0) * 2048 + number);
 }
 
 /* The logit of a click: what each likes in general, and how well their tastes meet. */
@@ -119,7 +119,8 @@ open_visits(cadre_coordinator_t *c, const char *name, visits_t *self, int first,
         c, name, &(cadre_columns_t){.columns = columns, .count = 3, .y = &y}, 30000, dataset);
 }
 
-/* Moves the clicks among visits to the front of them; returns how many there are. */
+/* Moves the users and items of clicks to the front of visits, for the towers, which look at nothing
+ * else; returns how many there are. */
 static int
 keep_clicks(visits_t *self, int first, int count)
 {
