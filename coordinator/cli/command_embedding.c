@@ -35,6 +35,8 @@ enum {
     KEY_SIZE = 21,
 };
 
+#define BLANKS " \t"
+
 /* How a column of a job makes keys of words. */
 typedef struct {
     bool given;
@@ -71,36 +73,35 @@ number_of(const char *option, const char *argument, long most, const struct argp
     return number;
 }
 
-/* Returns the key of 64 bits that a text begins with; ends the process where there is none, or
- * another character than `behind` behind it. */
-static uint64_t
-key_of(const char *option, const char **text, char behind, const struct argp_state *state)
-{
-    uint64_t key = 0;
-    const char *end = NULL;
-    if (!cadre_whole_number_scan_key(*text, &key, &end) || *end != behind) {
-        argp_error(state, "%s: \"%s\" is no whole number from -2^63 to 2^64 - 1%s", option, *text,
-                   behind ? ", a colon, and how many" : "");
-    }
-    *text = end;
-    return key;
-}
-
-/* Returns the keys that FIRST:COUNT says. */
+/* Returns the keys that FIRST:COUNT says; ends the process where it says none. */
 static cadre_embedding_keys_t
 keys_of(const char *argument, const struct argp_state *state)
 {
     const char *at = argument;
-    cadre_embedding_keys_t keys = {.first = key_of("--rows", &at, ':', state)};
-    at++;
-    if (*at == '-') {
-        argp_error(state, "--rows: \"%s\": how many is a number above 0", argument);
-    }
-    keys.count = key_of("--rows", &at, '\0', state);
-    if (keys.count == 0) {
-        argp_error(state, "--rows: \"%s\": how many is a number above 0", argument);
+    cadre_embedding_keys_t keys = {.first = 0};
+    const bool is_sound = cadre_whole_number_scan_key(at, &keys.first, &at) && *at == ':' &&
+                          at[1] != '-' && cadre_whole_number_scan_key(at + 1, &keys.count, &at) &&
+                          *at == '\0' && keys.count > 0;
+    if (!is_sound) {
+        argp_error(state,
+                   "--rows: \"%s\" is no key from -2^63 to 2^64 - 1, a colon, and how many, from 1 "
+                   "to 2^64 - 1",
+                   argument);
     }
     return keys;
+}
+
+/* Returns the key that a text says; ends the process where it says none. */
+static uint64_t
+offset_of(const char *argument, const struct argp_state *state)
+{
+    uint64_t offset = 0;
+    const char *end = NULL;
+    if (!cadre_whole_number_scan_key(argument, &offset, &end) || *end) {
+        argp_error(state, "--hash-offset: \"%s\" is no whole number from -2^63 to 2^64 - 1",
+                   argument);
+    }
+    return offset;
 }
 
 /* Takes an option that says how words become keys; `option` is one of them. */
@@ -120,7 +121,7 @@ take_hash(word_hash_t *self, int option, const char *argument, const struct argp
         status = cadre_whole_number_parse(argument, 0, INT64_MAX, &self->seed);
     } else {
         self->has_offset = true;
-        self->offset = key_of("--hash-offset", &argument, '\0', state);
+        self->offset = offset_of(argument, state);
     }
     if (status < 0) {
         argp_error(state, "--hash%s: %s%s", option == HASH ? "" : "-seed", cadre_error_text(),
@@ -295,15 +296,20 @@ print_json(const cadre_embedding_t *embedding, int64_t row, const char *word,
     json_decref(object);
 }
 
-/* Returns the key that a column of a job makes of a word. */
+/* Returns the key that a column of a job makes of a word, of which blanks around it are no part. */
 static uint64_t
 key_of_word(const word_hash_t *self, const char *word)
 {
     const uint64_t seed = (uint64_t)self->seed;
+    word += strspn(word, BLANKS);
+    size_t length = strlen(word);
+    while (length > 0 && strchr(BLANKS, word[length - 1])) {
+        length--;
+    }
     return self->offset +
            (self->buckets > 0
-                ? (uint64_t)cadre_column_ids_of_word(word, strlen(word), seed, self->buckets)
-                : cadre_column_ids_key_of_word(word, strlen(word), seed));
+                ? (uint64_t)cadre_column_ids_of_word(word, length, seed, self->buckets)
+                : cadre_column_ids_key_of_word(word, length, seed));
 }
 
 /* Prints the neighbours of each word that was given. */

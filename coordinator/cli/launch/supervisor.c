@@ -550,11 +550,13 @@ announce_strategy(supervisor_t *self)
     }
 }
 
-/* Warns where closures run one after the other, and the user may have expected otherwise. */
+/* Warns where closures run one after the other, and the user may have expected otherwise; of a
+ * cluster that exists already nobody knows here how many slots it has. */
 static void
 say_pace(supervisor_t *self)
 {
-    cadre_auto(cadre_free) char *warning = cadre_job_pace_warning(self->options->job);
+    cadre_auto(cadre_free) char *warning =
+        self->options->launch ? cadre_job_pace_warning(self->options->job) : NULL;
     if (warning) {
         cadre_console_say(&self->console, "%s", warning);
     }

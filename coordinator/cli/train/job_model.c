@@ -268,12 +268,13 @@ check_rows(const cadre_job_t *job, const cadre_json_source_t *source)
     return 0;
 }
 
-/* Checks that the columns of a CSV file are what a model over keys takes: one bag of keys or, with
- * fields, a key in each. */
+/* Checks that the columns of a CSV file, `rows` of data.`part`, are what a model over keys takes:
+ * one bag of keys or, with fields, a key in each. */
 static int
-check_key_columns(const cadre_job_t *job, const cadre_json_source_t *source)
+check_key_columns(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *rows,
+                  const char *part)
 {
-    const json_t *columns = json_object_get(job->train, "columns");
+    const json_t *columns = json_object_get(rows, "columns");
     const size_t fields = job->lookup.field_count;
     const size_t count = json_array_size(columns);
     bool is_sound = count == (fields > 0 ? fields : 1);
@@ -287,32 +288,36 @@ check_key_columns(const cadre_job_t *job, const cadre_json_source_t *source)
     }
     return fields > 0
                ? cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
-                                        "model.keys: %zu fields are as many columns of data.train, "
+                                        "model.keys: %zu fields are as many columns of data.%s, "
                                         "each with a \"key\" and none with \"items\"",
-                                        fields)
-               : cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
-                                        "model.keys: without \"fields\" the rows of data.train are "
-                                        "one column with \"key\" and \"items\", a bag");
+                                        fields, part)
+               : cadre_json_source_fail(
+                     source, "/model/keys", CADRE_JSON_KEY,
+                     "model.keys: without \"fields\" the rows of data.%s are one "
+                     "column with \"key\" and \"items\", a bag",
+                     part);
 }
 
-/* Checks that the rows of a model over keys are just these. What is in an array of NumPy nobody
- * knows. */
+/* Checks that rows of a model over keys, `rows` of data.`part`, are just these. What is in an array
+ * of NumPy nobody knows. */
 static int
-check_key_rows(const cadre_job_t *job, const cadre_json_source_t *source)
+check_key_rows(const cadre_job_t *job, const cadre_json_source_t *source, const json_t *rows,
+               const char *part)
 {
     cadre_data_format_t format = CADRE_DATA_NPY;
-    cadre_data_format_find(json_string_value(json_object_get(job->train, "format")), &format);
+    cadre_data_format_find(json_string_value(json_object_get(rows, "format")), &format);
     switch (format) {
     case CADRE_DATA_CSV:
-        return check_key_columns(job, source);
+        return check_key_columns(job, source, rows, part);
     case CADRE_DATA_LIBSVM:
-        if (json_is_true(json_object_get(job->train, "keys")) && job->lookup.field_count == 0) {
+        if (json_is_true(json_object_get(rows, "keys")) && job->lookup.field_count == 0) {
             return 0;
         }
         return cadre_json_source_fail(source, "/model/keys", CADRE_JSON_KEY,
                                       "model.keys: the indices of a LIBSVM file are keys with "
-                                      "\"keys\": true and no \"features\" in data.train, and no "
-                                      "\"fields\" in model");
+                                      "\"keys\": true and no \"features\" in data.%s, and no "
+                                      "\"fields\" in model",
+                                      part);
     case CADRE_DATA_CRITEO:
         return cadre_json_source_fail(
             source, "/model/keys", CADRE_JSON_KEY,
@@ -397,7 +402,8 @@ read_lookup(cadre_job_t *job, const cadre_json_source_t *source, json_t *model)
         return status;
     }
     if (job->keys) {
-        return check_key_rows(job, source);
+        status = check_key_rows(job, source, job->train, "train");
+        return status < 0 || !job->test ? status : check_key_rows(job, source, job->test, "test");
     }
     return cadre_layer_words_check(source, "/model", &job->lookup);
 }

@@ -631,6 +631,7 @@ Test(job_file, reads_models_over_keys_of_64_bits)
 #define TWO                  COLUMN(1, ", \"key\": \"word\"")
 #define BAG                  COLUMN(0, ", \"key\": \"id\", \"items\": 4")
 #define OF_TABLE             ", \"table\": true, \"keys\": true"
+#define AND_TEST             "}, \"test\": {\"path\": \"b\", \"label_kind\": \"binary\", "
     static const struct {
         const char *data;
         const char *model;
@@ -654,6 +655,9 @@ Test(job_file, reads_models_over_keys_of_64_bits)
          "no \"fields\" in model"},
         {CRITEO, OF_TABLE, "that has \"columns\": [13, 78], \"table\" and \"keys\": true"},
         {"\"format\": \"text\", \"vocabulary\": 9", OF_TABLE, "words are no keys of 64 bits"},
+        {OF_CSV(BAG) AND_TEST OF_CSV(BAG), OF_TABLE, NULL},
+        {OF_CSV(BAG) AND_TEST OF_CSV(COLUMN(0, ", \"hash\": 9, \"items\": 8")), OF_TABLE,
+         "rows of data.test are one column"},
     };
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         cadre_auto(cadre_job_fini) cadre_job_t job;
