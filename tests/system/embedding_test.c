@@ -206,6 +206,17 @@ Test(embedding_command, finds_words_of_a_column_by_their_hash)
     command_expect_exit(&command, command_run(&command, wrong), 66);
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cr_expect(strstr(errors, "\"i4\" has no row among the 20 of the table"), "%s", errors);
+    static const char *const bad[] = {"--rows=1:", "--rows=1:0", "--rows=1:-1", "--rows=1:1:1",
+                                      "--rows=1:18446744073709551616"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(bad); i++) {
+        const char *refused[] = {"embedding", "neighbours", command.checkpoints,
+                                 "u3",        bad[i],       NULL};
+        command_expect_exit(&command, command_run(&command, refused), 2);
+        cadre_auto(cadre_free) char *said = command_errors(&command);
+        cadre_auto(cadre_free) char *quoted =
+            cadre_asprintf("--rows: \"%s\" is no key", bad[i] + strlen("--rows="));
+        cr_expect(strstr(said, quoted), "%s", said);
+    }
     const char *none[] = {"embedding", "neighbours", command.checkpoints, "--variable", "v1", "u3",
                           "--hash",    "100000",     "--rows=1:1",        NULL};
     command_expect_exit(&command, command_run(&command, none), 66);
@@ -221,6 +232,7 @@ Test(embedding_command, finds_words_of_a_column_by_their_keys)
     command_open(&command);
     train_pairs(&command, "\"key\": \"word\", \"hash_seed\": 8", "\"key\": \"word\"", "true");
     static const char *const cases[][2] = {{"u3", "--hash-seed=8"},
+                                           {"\tu3\t", "--hash-seed=8"}, /* no part of the word */
                                            {"i4", "--hash-offset=11400714819323198485"}};
     for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
         const char *arguments[] = {
