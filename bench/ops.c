@@ -6,13 +6,13 @@
 #include <stdlib.h>
 
 #include "bench/bench.h"
-#include "bench/blas.h"
 #include "bench/measure.h"
 #include "bench/op_cases.h"
 #include "bench/op_loops.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/graph/program.h"
+#include "worker/device/blas.h"
 #include "worker/device/device.h"
 
 enum {
@@ -24,7 +24,7 @@ enum {
 };
 
 /* As they come in a network of two hidden layers, and one that fills the caches. */
-static const cadre_bench_product_t products[] = {
+static const cadre_blas_product_t products[] = {
     {128, 512, 784, false, false}, {128, 512, 512, false, false},    {128, 10, 512, false, false},
     {512, 10, 128, true, false},   {128, 512, 10, false, true},      {784, 512, 128, true, false},
     {128, 512, 512, false, true},  {1024, 1024, 1024, false, false},
@@ -35,7 +35,7 @@ typedef struct {
     float *memory[INPUTS];
     int32_t *labels;
     cadre_bench_loop_t *loop;
-    const cadre_bench_product_t *product;
+    const cadre_blas_product_t *product;
     cadre_slot_t *slot;
     cadre_slot_run_t run;
     int runs;
@@ -131,16 +131,16 @@ static int
 run_blas(void *context, double *value)
 {
     const subject_t *self = context;
-    int before = cadre_bench_blas_set_threads(self->threads);
+    int before = cadre_blas_set_threads(self->threads);
     double begin = cadre_bench_now();
 
     for (int i = 0; i < self->runs; i++) {
-        cadre_bench_blas_multiply(self->product, self->arrays.x, self->arrays.y, self->arrays.out);
+        cadre_blas_multiply(self->product, self->arrays.x, self->arrays.y, self->arrays.out);
     }
 
     *value =
         2e-9 * self->product->inner * self->elements * self->runs / (cadre_bench_now() - begin);
-    cadre_bench_blas_set_threads(before);
+    cadre_blas_set_threads(before);
     return 0;
 }
 
@@ -211,7 +211,7 @@ measure_case(cadre_bench_t *bench, subject_t *self, const cadre_bench_op_t *test
 }
 
 static int
-measure_product(cadre_bench_t *bench, subject_t *self, const cadre_bench_product_t *product)
+measure_product(cadre_bench_t *bench, subject_t *self, const cadre_blas_product_t *product)
 {
     cadre_auto(cadre_program_destroy) cadre_program_t *p = cadre_program_new("matmul");
     const int64_t left[] = {product->m, product->inner, product->m};

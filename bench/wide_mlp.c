@@ -7,13 +7,13 @@
 #include <stdlib.h>
 
 #include "bench/bench.h"
-#include "bench/blas.h"
 #include "bench/measure.h"
 #include "common/base/memory.h"
 #include "common/base/random.h"
 #include "common/base/status.h"
 #include "common/graph/program.h"
 #include "ps/core/values/optimizer.h"
+#include "worker/device/blas.h"
 #include "worker/device/device.h"
 
 enum {
@@ -32,7 +32,7 @@ static const double blas_share = 1.3; /* times the OpenBLAS calls' time is the m
 
 /* Forward, gradients of the weights, gradients of the inputs but the first: in the order they are
  * run. */
-static const cadre_bench_product_t products[] = {
+static const cadre_blas_product_t products[] = {
     {BATCH, 512, 784, false, false}, {BATCH, 512, 512, false, false},
     {BATCH, 10, 512, false, false},  {512, 10, BATCH, true, false},
     {BATCH, 512, 10, false, true},   {512, 512, BATCH, true, false},
@@ -247,7 +247,7 @@ run_products(void *context, double *value)
 {
     subject_t *self = context;
     const float *x = self->batches[0][0].data;
-    int before = cadre_bench_blas_set_threads(self->threads);
+    int before = cadre_blas_set_threads(self->threads);
     cadre_auto(cadre_free) float *out =
         cadre_aligned_alloc((size_t)(widths[0] * widths[1]) * sizeof(float));
     cadre_auto(cadre_free) float *operand =
@@ -259,12 +259,12 @@ run_products(void *context, double *value)
     double begin = cadre_bench_now();
     for (int i = 0; i < self->steps; i++) {
         for (size_t k = 0; k < CADRE_COUNT_OF(products); k++) {
-            cadre_bench_blas_multiply(&products[k], x, operand, out);
+            cadre_blas_multiply(&products[k], x, operand, out);
         }
     }
 
     *value = (double)self->steps * BATCH / (cadre_bench_now() - begin);
-    cadre_bench_blas_set_threads(before);
+    cadre_blas_set_threads(before);
     return 0;
 }
 

@@ -20,7 +20,7 @@
 #include "worker/worker_threads.h"
 
 /* A pipe into which the handler of SIGTERM and SIGINT writes a byte, and which main's loop reads.
- * Not a signalfd: that needs the signals blocked in every thread, and OpenBLAS starts threads
+ * Not a signalfd: that needs the signals blocked in every thread, and a library may start threads
  * before main begins. It is static because a handler gets no argument. */
 static int signal_pipe[2];
 

@@ -10,7 +10,7 @@
 #include "bench/gpu/models.h"
 
 typedef struct {
-    const cadre_bench_product_t *products;
+    const cadre_blas_product_t *products;
     const int *repeats;
     int product_count;
     const char *math;

@@ -86,7 +86,7 @@ choose_algorithm(gpu_floor_t *self, product_t *product)
 static int
 make_product(gpu_floor_t *self, const gpu_floor_work_t *work, int index)
 {
-    const cadre_bench_product_t *about = &work->products[index];
+    const cadre_blas_product_t *about = &work->products[index];
     const int repeats = work->repeats[index];
     product_t *product = &self->products[self->product_count++];
     const cublasOperation_t left = about->transpose_left ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -131,7 +131,7 @@ make_numbers(gpu_floor_t *self, const gpu_floor_work_t *work)
 {
     size_t sizes[3] = {0};
     for (int i = 0; i < work->product_count; i++) {
-        const cadre_bench_product_t *about = &work->products[i];
+        const cadre_blas_product_t *about = &work->products[i];
         const size_t m = (size_t)about->m;
         const size_t n = (size_t)about->n;
         const size_t inner = (size_t)about->inner;

@@ -21,7 +21,7 @@ static void
 largest(const gpu_model_t *model, size_t sizes[3])
 {
     for (int i = 0; i < model->product_count; i++) {
-        const cadre_bench_product_t *product = &model->products[i];
+        const cadre_blas_product_t *product = &model->products[i];
         const size_t needed[3] = {(size_t)product->m * (size_t)product->inner,
                                   (size_t)product->inner * (size_t)product->n,
                                   (size_t)product->m * (size_t)product->n};
@@ -43,8 +43,8 @@ train(void *context, int steps, float *losses)
     for (int step = 0; step < steps; step++) {
         for (int i = 0; i < self->model.product_count; i++) {
             for (int k = 0; k < self->model.repeats[i]; k++) {
-                cadre_bench_blas_multiply(&self->model.products[i], self->numbers[0],
-                                          self->numbers[1], self->numbers[2]);
+                cadre_blas_multiply(&self->model.products[i], self->numbers[0], self->numbers[1],
+                                    self->numbers[2]);
             }
         }
     }
@@ -77,8 +77,11 @@ open_subject(const gpu_options_t *options, subject_t *self)
         self->numbers[i] = cadre_calloc(sizes[i], sizeof(float));
     }
 
-    cadre_bench_blas_set_threads(options->threads);
-    return 0;
+    status = cadre_blas_load();
+    if (status == 0) {
+        cadre_blas_set_threads(options->threads);
+    }
+    return status;
 }
 
 int

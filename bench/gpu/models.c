@@ -62,7 +62,7 @@ add_argument(maker_t *maker, cadre_dtype_t dtype, int64_t columns, int64_t range
 }
 
 static void
-add_product(gpu_model_t *model, const cadre_bench_product_t *product, int repeats)
+add_product(gpu_model_t *model, const cadre_blas_product_t *product, int repeats)
 {
     cadre_assert(model->product_count < GPU_PRODUCTS_MAX);
     model->products[model->product_count] = *product;
@@ -75,10 +75,10 @@ static void
 add_dense_products(maker_t *maker, int64_t in, int64_t out, bool first)
 {
     const int batch = (int)maker->batch;
-    const cadre_bench_product_t forward = {.m = batch, .n = (int)out, .inner = (int)in};
-    const cadre_bench_product_t weight = {
+    const cadre_blas_product_t forward = {.m = batch, .n = (int)out, .inner = (int)in};
+    const cadre_blas_product_t weight = {
         .m = (int)in, .n = (int)out, .inner = batch, .transpose_left = true};
-    const cadre_bench_product_t input = {
+    const cadre_blas_product_t input = {
         .m = batch, .n = (int)in, .inner = (int)out, .transpose_right = true};
 
     add_product(maker->model, &forward, 1);
@@ -123,9 +123,9 @@ make_mlp(maker_t *maker, const gpu_size_t *size)
 static void
 add_interaction_products(maker_t *maker)
 {
-    const cadre_bench_product_t forward = {
+    const cadre_blas_product_t forward = {
         .m = TABLES + 1, .n = TABLES + 1, .inner = SIZE, .transpose_right = true};
-    const cadre_bench_product_t gradient = {.m = TABLES + 1, .n = SIZE, .inner = TABLES + 1};
+    const cadre_blas_product_t gradient = {.m = TABLES + 1, .n = SIZE, .inner = TABLES + 1};
     add_product(maker->model, &forward, (int)maker->batch);
     add_product(maker->model, &gradient, (int)maker->batch);
 }
@@ -265,7 +265,7 @@ gpu_model_operations(const gpu_model_t *model)
 {
     double operations = 0;
     for (int i = 0; i < model->product_count; i++) {
-        const cadre_bench_product_t *product = &model->products[i];
+        const cadre_blas_product_t *product = &model->products[i];
         operations += 2.0 * product->m * product->n * product->inner * model->repeats[i];
     }
     return operations;

@@ -16,7 +16,7 @@
 #include <cadre/program.h>
 #include <stdio.h>
 
-#include "bench/blas.h"
+#include "worker/device/blas.h"
 
 enum {
     GPU_VARIABLES_MAX = 48,
@@ -56,8 +56,8 @@ typedef struct {
     int variable_count;
     gpu_argument_t arguments[GPU_ARGUMENTS_MAX];
     int argument_count;
-    cadre_bench_product_t products[GPU_PRODUCTS_MAX]; /* of matrices, in one step */
-    int repeats[GPU_PRODUCTS_MAX];                    /* as a batch of so many */
+    cadre_blas_product_t products[GPU_PRODUCTS_MAX]; /* of matrices, in one step */
+    int repeats[GPU_PRODUCTS_MAX];                   /* as a batch of so many */
     int product_count;
 } gpu_model_t;
 

@@ -14,14 +14,6 @@
 #include "worker/device/element.h"
 #include "worker/device/plan.h"
 
-/* Loads OpenBLAS where this process has not yet: before its functions are used. CADRE_EUNAVAILABLE,
- * with the loader's reason. */
-int cadre_cpu_load_blas(void);
-
-/* Multiplies two square matrices [width, width] by OpenBLAS, into `out`: for cpu_trial.c. */
-void cadre_cpu_multiply(const cadre_real_t *left, const cadre_real_t *right, cadre_real_t *out,
-                        int width);
-
 /* A step of a plan, and where in memory its inputs and its output are. */
 typedef struct {
     const cadre_plan_step_t *step;
@@ -83,8 +75,5 @@ void cadre_cpu_wide_reduce(const cadre_operands_t *operands, int64_t outer, int6
 
 /* Converts `count` numbers from bf16. */
 void cadre_cpu_from_bf16(cadre_real_t *out, const void *x, int64_t count);
-
-/* Sets how many threads OpenBLAS uses, for the whole process: all its slots share one pool. */
-void cadre_cpu_set_threads(int threads);
 
 #endif

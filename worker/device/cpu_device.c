@@ -1,16 +1,23 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/assert.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/device/blas.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cpu_trial.h"
 #include "worker/device/device_module.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, NAME_SIZE = 40 };
 
 static const size_t memory_size_default = (size_t)16 << 30;
+
+typedef struct {
+    cadre_cpu_pool_t *pool;
+    char name[NAME_SIZE]; /* "cpu SkylakeX" */
+} cpu_t;
 
 typedef struct {
     cadre_slot_options_t options;
@@ -24,32 +31,36 @@ typedef struct {
 static int
 cpu_open(const cadre_device_request_t *request, void **device)
 {
-    int status = cadre_cpu_load_blas();
+    int status = cadre_blas_load();
     if (status < 0) {
         return status;
     }
 
-    cadre_cpu_set_threads(request->threads);
+    cadre_blas_set_threads(request->threads);
     status = cadre_cpu_trial(CADRE_BLAS_TRIAL_MS);
     if (status < 0) {
         return status;
     }
-    *device = cadre_cpu_pool_new(request->threads);
+    cpu_t *self = cadre_calloc(1, sizeof(*self));
+    self->pool = cadre_cpu_pool_new(request->threads);
+    snprintf(self->name, sizeof(self->name), "cpu %s", cadre_blas_kernels());
+    *device = self;
     return 0;
 }
 
 static void
 cpu_close(void *device)
 {
-    cadre_cpu_pool_t *pool = device;
-    cadre_cpu_pool_destroy(&pool);
+    cpu_t *self = device;
+    cadre_cpu_pool_destroy(&self->pool);
+    free(self);
 }
 
 static const char *
 cpu_name(const void *device)
 {
-    (void)device;
-    return "cpu";
+    const cpu_t *self = device;
+    return self->name;
 }
 
 static void *
@@ -96,7 +107,7 @@ cpu_slot_open(void *device, const cadre_slot_options_t *options, void **slot)
 {
     cpu_slot_t *self = cadre_calloc(1, sizeof(*self));
     self->options = *options;
-    self->pool = device;
+    self->pool = ((cpu_t *)device)->pool;
     if (self->options.memory_size_max == 0) {
         self->options.memory_size_max = memory_size_default;
     }

@@ -14,7 +14,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/system/memory_limit.h"
-#include "worker/device/cpu.h"
+#include "worker/device/blas.h"
 
 enum { WIDTH = 256 }; /* of the matrices: OpenBLAS multiplies smaller ones without a buffer */
 
@@ -31,7 +31,8 @@ multiply(void *context)
 {
     trial_t *trial = context;
     cadre_real_t *numbers = trial->numbers;
-    cadre_cpu_multiply(numbers, numbers + WIDTH * WIDTH, numbers + 2 * WIDTH * WIDTH, WIDTH);
+    const cadre_blas_product_t product = {.m = WIDTH, .n = WIDTH, .inner = WIDTH};
+    cadre_blas_multiply(&product, numbers, numbers + WIDTH * WIDTH, numbers + 2 * WIDTH * WIDTH);
     sem_post(&trial->ended);
     return NULL;
 }

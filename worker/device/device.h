@@ -53,7 +53,8 @@ void cadre_device_close(cadre_device_t **self_p);
 /* Returns how many GPUs this process could open, 0 where module, driver or GPU is missing. */
 int cadre_device_gpu_count(void);
 
-/* Returns the device's name for logs and the coordinator: "cpu", "cuda:0 NVIDIA H200 f32". */
+/* Returns the device's name for logs and the coordinator, and what computes there: "cpu SkylakeX",
+ * by the kernels of OpenBLAS (blas.h), or "cuda:0 NVIDIA H200 f32". */
 const char *cadre_device_name(const cadre_device_t *self);
 
 /* Returns why "auto" has opened the CPU although a module is installed; NULL otherwise. */

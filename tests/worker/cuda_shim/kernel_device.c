@@ -9,6 +9,7 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
+#include "worker/device/blas.h"
 #include "worker/device/cpu.h"
 #include "worker/device/cuda/indexes.h"
 #include "worker/device/cuda/steps.h"
@@ -165,7 +166,7 @@ kernel_device_run(const cadre_slot_run_t *run, const kernel_mode_t *mode)
     if (rows_symbol >= 0) {
         symbol_values[rows_symbol] = run->rows;
     }
-    status = status < 0 ? status : cadre_cpu_load_blas();
+    status = status < 0 ? status : cadre_blas_load();
     if (status < 0) {
         return status;
     }

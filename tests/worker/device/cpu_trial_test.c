@@ -10,7 +10,7 @@
 
 #include "common/base/status.h"
 #include "tests/sanitizer.h"
-#include "worker/device/cpu.h"
+#include "worker/device/blas.h"
 
 TestSuite(cpu_trial, .timeout = 240);
 
@@ -28,7 +28,7 @@ limit_space(uint64_t more)
 
 Test(cpu_trial, passes_where_there_is_memory)
 {
-    cr_assert_eq(cadre_cpu_load_blas(), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_blas_load(), 0, "%s", cadre_error_text());
     cr_expect_eq(cadre_cpu_trial(CADRE_BLAS_TRIAL_MS), 0, "%s", cadre_error_text());
     cr_expect_eq(cadre_cpu_room(1000), 0, "%s", cadre_error_text());
 }
@@ -39,7 +39,7 @@ Test(cpu_trial, says_that_openblas_gets_no_memory_instead_of_hanging)
     if (SANITIZER) {
         cr_skip_test("a sanitizer needs address space of its own");
     }
-    cr_assert_eq(cadre_cpu_load_blas(), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_blas_load(), 0, "%s", cadre_error_text());
     pid_t child = fork();
     if (child == 0) {
         limit_space((uint64_t)CADRE_BLAS_BUFFER_SIZE / 8); /* the thread's stack, and a little */

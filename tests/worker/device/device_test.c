@@ -19,7 +19,7 @@ Test(device, opens_the_cpu_and_nothing_else)
     cr_assert_eq(cadre_device_open("cpu", 0, &device), CADRE_EINVALID);
     cr_assert_null(device);
     cr_assert_eq(cadre_device_open("cpu", 1, &device), 0);
-    cr_assert_str_eq(cadre_device_name(device), "cpu");
+    cr_assert(strncmp(cadre_device_name(device), "cpu ", 4) == 0, "%s", cadre_device_name(device));
     cadre_device_close(&device);
     cr_assert_null(device);
 }
