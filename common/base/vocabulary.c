@@ -1,6 +1,6 @@
 #include "common/base/vocabulary.h"
 
-#include <stdbool.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,20 +8,30 @@
 #include "common/base/memory.h"
 #include "common/base/name_map.h"
 
+/* Words lie in chunks: malloc would add to each of many million some half of its own size, and keep
+ * the memory of those that are forgotten. */
+enum { CHUNK_SIZE = 256 << 10 };
+
 typedef struct {
     uint64_t count;
-    int64_t id;      /* -1: none */
-    uint32_t number; /* in the order in which words are first there */
+    int64_t id; /* -1: none */
     char text[];
 } word_t;
 
+typedef struct chunk chunk_t;
+
+struct chunk {
+    chunk_t *next;
+    size_t used; /* of `bytes` */
+    alignas(word_t) char bytes[CHUNK_SIZE];
+};
+
 struct cadre_vocabulary {
-    cadre_name_map_t by_text;
-    word_t **words; /* [count] by number */
-    size_t count;
-    size_t capacity;
-    word_t **ranked; /* [size] by id; the words behind these have none */
+    cadre_name_map_t by_text; /* once they are ranked, of those with an id */
+    chunk_t *chunks;          /* the one that is being filled first */
+    word_t **ranked;          /* [size] by id; NULL: not ranked yet */
     size_t size;
+    uint64_t total;
     uint64_t size_bytes; /* of all words */
 };
 
@@ -29,6 +39,16 @@ cadre_vocabulary_t *
 cadre_vocabulary_new(void)
 {
     return cadre_calloc(1, sizeof(cadre_vocabulary_t));
+}
+
+static void
+free_chunks(chunk_t *chunks)
+{
+    while (chunks) {
+        chunk_t *next = chunks->next;
+        free(chunks);
+        chunks = next;
+    }
 }
 
 /* Frees the words; *self_p may be NULL. */
@@ -41,78 +61,53 @@ cadre_vocabulary_destroy(cadre_vocabulary_t **self_p)
     }
     *self_p = NULL;
     cadre_name_map_fini(&self->by_text);
-    for (size_t i = 0; i < self->count; i++) {
-        free(self->words[i]);
-    }
-    free(self->words);
+    free_chunks(self->chunks);
     free(self->ranked);
     free(self);
 }
 
-/* Returns a character of a word, a small letter for a capital one; NUL for what is between words.
- */
-static char
-letter(char character)
-{
-    if (character >= 'A' && character <= 'Z') {
-        return (char)(character - 'A' + 'a');
-    }
-    const bool belongs = (character >= 'a' && character <= 'z') ||
-                         (character >= '0' && character <= '9') || character == '\'' ||
-                         (unsigned char)character > 127;
-    return belongs ? character : '\0';
-}
-
-/* Copies the next word of a text. */
-size_t
-cadre_vocabulary_next_word(const char **at, const char *end, char word[CADRE_WORD_SIZE])
-{
-    const char *from = *at;
-    while (from < end && !letter(*from)) {
-        from++;
-    }
-
-    size_t length = 0;
-    for (; from < end && letter(*from); from++) {
-        if (length < CADRE_WORD_SIZE - 1) {
-            word[length++] = letter(*from);
-        }
-    }
-    word[length] = '\0';
-    *at = from;
-    return length;
-}
-
+/* Adds a word that is not there yet. */
 static word_t *
 add_word(cadre_vocabulary_t *self, const char *text)
 {
-    const size_t size_bytes = sizeof(word_t) + strlen(text) + 1;
-    cadre_assert(self->count < UINT32_MAX);
-    word_t *word = cadre_calloc(1, size_bytes);
-    word->id = -1;
-    word->number = (uint32_t)self->count;
-    memcpy(word->text, text, strlen(text));
-    self->words = cadre_grow(self->words, self->count, &self->capacity, sizeof(word_t *));
-    self->words[self->count++] = word;
+    const size_t size = sizeof(word_t) + strlen(text) + 1;
+    const size_t size_bytes = (size + alignof(word_t) - 1) / alignof(word_t) * alignof(word_t);
+    cadre_assert(size_bytes <= CHUNK_SIZE);
+    if (!self->chunks || self->chunks->used + size_bytes > CHUNK_SIZE) {
+        chunk_t *chunk = cadre_calloc(1, sizeof(*chunk));
+        chunk->next = self->chunks;
+        self->chunks = chunk;
+    }
+
+    word_t *word = (void *)(self->chunks->bytes + self->chunks->used);
+    self->chunks->used += size_bytes;
     self->size_bytes += size_bytes;
+    word->id = -1;
+    memcpy(word->text, text, strlen(text));
     cadre_name_map_put(&self->by_text, word->text, word);
     return word;
 }
 
-uint32_t
+void
 cadre_vocabulary_count(cadre_vocabulary_t *self, const char *word)
 {
     cadre_assert(!self->ranked);
     word_t *found = cadre_name_map_get(&self->by_text, word);
     found = found ? found : add_word(self, word);
     found->count++;
-    return found->number;
+    self->total++;
+}
+
+uint64_t
+cadre_vocabulary_total(const cadre_vocabulary_t *self)
+{
+    return self->total;
 }
 
 uint64_t
 cadre_vocabulary_size_bytes(const cadre_vocabulary_t *self)
 {
-    return self->size_bytes + self->capacity * sizeof(*self->words) +
+    return self->size_bytes + self->size * sizeof(*self->ranked) +
            self->by_text.capacity * sizeof(*self->by_text.entries);
 }
 
@@ -128,21 +123,43 @@ compare(const void *left, const void *right)
     return strcmp(a->text, b->text);
 }
 
-/* Gives ids to the most frequent words. */
+/* Returns all words in the order of their ranks; the caller frees the array. */
+static word_t **
+sort_words(const cadre_vocabulary_t *self)
+{
+    word_t **sorted = cadre_calloc(self->by_text.count + 1, sizeof(word_t *));
+    size_t count = 0;
+    for (size_t i = 0; i < self->by_text.capacity; i++) {
+        if (self->by_text.entries[i].value) {
+            sorted[count++] = self->by_text.entries[i].value;
+        }
+    }
+    qsort(sorted, count, sizeof(word_t *), compare);
+    return sorted;
+}
+
+/* Gives ids to the most frequent words, and keeps these alone. */
 void
 cadre_vocabulary_rank(cadre_vocabulary_t *self, uint64_t least, size_t most)
 {
     cadre_assert(!self->ranked);
-    self->ranked = cadre_calloc(self->count + 1, sizeof(word_t *));
-    for (size_t i = 0; i < self->count; i++) {
-        self->ranked[i] = self->words[i];
-    }
-    qsort(self->ranked, self->count, sizeof(word_t *), compare);
-    while (self->size < self->count && self->size < most &&
-           self->ranked[self->size]->count >= least) {
-        self->ranked[self->size]->id = (int64_t)self->size;
+    const size_t count = self->by_text.count;
+    cadre_auto(cadre_free) word_t **sorted = sort_words(self);
+    chunk_t *counted = self->chunks;
+    cadre_name_map_fini(&self->by_text);
+    self->chunks = NULL;
+    self->size_bytes = 0;
+    while (self->size < count && self->size < most && sorted[self->size]->count >= least) {
         self->size++;
     }
+
+    self->ranked = cadre_calloc(self->size + 1, sizeof(word_t *));
+    for (size_t i = 0; i < self->size; i++) {
+        self->ranked[i] = add_word(self, sorted[i]->text);
+        self->ranked[i]->count = sorted[i]->count;
+        self->ranked[i]->id = (int64_t)i;
+    }
+    free_chunks(counted);
 }
 
 size_t
@@ -152,10 +169,10 @@ cadre_vocabulary_size(const cadre_vocabulary_t *self)
 }
 
 int64_t
-cadre_vocabulary_id(const cadre_vocabulary_t *self, uint32_t number)
+cadre_vocabulary_find(const cadre_vocabulary_t *self, const char *word)
 {
-    cadre_assert(number < self->count);
-    return self->words[number]->id;
+    const word_t *found = cadre_name_map_get(&self->by_text, word);
+    return found ? found->id : -1;
 }
 
 const char *

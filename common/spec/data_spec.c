@@ -455,10 +455,10 @@ static const struct {
     {"part", 0, set_part},
     {"split_seed", 0, set_split_seed},
     {"skip_bad", CADRE_DATA_LINES, set_skip_bad},
-    {"streaming", CADRE_DATA_STREAMED, set_streaming},
-    {"shuffle_blocks", CADRE_DATA_STREAMED, set_shuffle_blocks},
-    {"ranges", CADRE_DATA_STREAMED, set_ranges},
-    {"memory_mib", CADRE_DATA_STREAMED, set_memory_mib},
+    {"streaming", 0, set_streaming},
+    {"shuffle_blocks", 0, set_shuffle_blocks},
+    {"ranges", 0, set_ranges},
+    {"memory_mib", 0, set_memory_mib},
 };
 
 /* Sets the field that belongs to a key of the description. The format is known by now: it decides

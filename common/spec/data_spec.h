@@ -54,19 +54,16 @@ enum {
     CADRE_DATA_LABELS_FILE = 8, /* the labels are in a file of their own */
     CADRE_DATA_HASHED = 16,     /* words become ids by a hash */
     CADRE_DATA_WORDS = 32,      /* rows are made of a text's words */
-    CADRE_DATA_STREAMED = 64,   /* can be read from any row on */
-    CADRE_DATA_KEYED = 128,     /* ids may be keys of 64 bits, in all rows */
+    CADRE_DATA_KEYED = 64,      /* ids may be keys of 64 bits, in all rows */
 };
 
 /* The formats. Columns: name, word, properties. worker/data/reader.h declares a reader for each. */
 #define CADRE_DATA_FORMAT_LIST(X)                                                                  \
-    X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES | CADRE_DATA_STREAMED)                       \
-    X(LIBSVM, libsvm,                                                                              \
-      CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_STREAMED | CADRE_DATA_KEYED)               \
-    X(IDX, idx, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
-    X(NPY, npy, CADRE_DATA_LABELS_FILE | CADRE_DATA_STREAMED)                                      \
-    X(CRITEO, criteo,                                                                              \
-      CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_STREAMED | CADRE_DATA_KEYED)               \
+    X(CSV, csv, CADRE_DATA_COLUMNS | CADRE_DATA_LINES)                                             \
+    X(LIBSVM, libsvm, CADRE_DATA_SPARSE | CADRE_DATA_LINES | CADRE_DATA_KEYED)                     \
+    X(IDX, idx, CADRE_DATA_LABELS_FILE)                                                            \
+    X(NPY, npy, CADRE_DATA_LABELS_FILE)                                                            \
+    X(CRITEO, criteo, CADRE_DATA_LINES | CADRE_DATA_HASHED | CADRE_DATA_KEYED)                     \
     X(TEXT, text, CADRE_DATA_WORDS)
 
 typedef enum {

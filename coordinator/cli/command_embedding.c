@@ -20,6 +20,7 @@
 #include "worker/data/column_ids.h"
 #include "worker/data/data_file.h"
 #include "worker/data/source.h"
+#include "worker/data/word_reader.h"
 
 enum {
     VARIABLE = 256,
@@ -356,13 +357,10 @@ count_words(const char *path, cadre_vocabulary_t *vocabulary)
     if (status < 0) {
         return status;
     }
-    const char *line = NULL;
-    size_t length = 0;
-    while ((status = cadre_data_file_line(file, &line, &length)) > 0) {
-        const char *at = line;
-        char word[CADRE_WORD_SIZE];
-        while (cadre_vocabulary_next_word(&at, line + length, word) > 0) {
-            cadre_vocabulary_count(vocabulary, word);
+    cadre_word_reader_t words = {0};
+    while ((status = cadre_word_reader_next(&words, file)) > 0) {
+        if (*words.word) {
+            cadre_vocabulary_count(vocabulary, words.word);
         }
     }
     return status;

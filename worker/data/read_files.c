@@ -66,10 +66,14 @@ cadre_reader_next(cadre_reader_t *self)
 cadre_reader_place_t
 cadre_reader_place(const cadre_reader_t *self)
 {
-    cadre_reader_place_t place = {.next_file = self->next_file, .is_open = self->file != NULL};
+    cadre_reader_place_t place = {.next_file = (uint32_t)self->next_file,
+                                  .is_open = self->file != NULL};
     if (self->file) {
         place.offset = cadre_data_file_offset(self->file);
-        place.line_number = cadre_data_file_line_number(self->file);
+        place.number = (uint64_t)cadre_data_file_line_number(self->file);
+    }
+    if (self->text) {
+        cadre_text_tell(self, &place);
     }
     return place;
 }
@@ -84,26 +88,36 @@ open_within(cadre_reader_t *self, const cadre_reader_place_t *place)
     self->from = 0;
     return status < 0 ? status
                       : cadre_data_file_seek(self->file, self->points, self->next_file - 1,
-                                             place->offset, place->line_number);
+                                             place->offset, (int64_t)place->number);
+}
+
+/* Returns whether what is read next at the one place is what is read at the other, in an open file.
+ */
+static bool
+is_same(const cadre_reader_place_t *left, const cadre_reader_place_t *right)
+{
+    return left->is_open && right->is_open && left->next_file == right->next_file &&
+           left->offset == right->offset && left->center == right->center &&
+           left->row == right->row;
 }
 
 int
 cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place)
 {
     const cadre_reader_place_t here = cadre_reader_place(self);
-    if (here.next_file == place->next_file && here.is_open && place->is_open &&
-        here.offset == place->offset) {
+    if (is_same(&here, place)) {
         return 0;
     }
     cadre_data_file_close(&self->file);
-    if (place->is_open && place->offset > 0) {
-        int status = open_within(self, place);
-        if (status < 0) {
-            cadre_data_file_close(&self->file);
-        }
+    self->next_file = place->next_file - (place->is_open ? 1 : 0);
+    int status = place->is_open && place->offset > 0 ? open_within(self, place) : 0;
+    if (status < 0) {
+        cadre_data_file_close(&self->file);
         return status;
     }
-    self->next_file = place->next_file - (place->is_open ? 1 : 0);
+    if (self->text) {
+        cadre_text_go_to(self, place);
+    }
     return 0;
 }
 

@@ -32,12 +32,14 @@ typedef struct cadre_libsvm cadre_libsvm_t;
 typedef struct cadre_arrays cadre_arrays_t;
 typedef struct cadre_text cadre_text_t;
 
-/* A place between two lines or rows. */
+/* A place between two lines or rows. Those of large files are many, so it has no more than this. */
 typedef struct {
-    size_t next_file; /* how many files were opened */
-    bool is_open;     /* the place is in the last of them; else in front of the next */
-    uint64_t offset;  /* in the content of the file; 0: at its begin */
-    int64_t line_number;
+    uint64_t offset; /* in the content of the file; 0: at its begin */
+    uint64_t number; /* of the line in front; of a text: of the word at the offset, in all files */
+    uint64_t center; /* of a text: number of the word whose rows are next; else 0 */
+    uint32_t row;    /* and which of them */
+    uint32_t next_file; /* how many files were opened */
+    bool is_open;       /* the place is in the last of them; else in front of the next */
 } cadre_reader_place_t;
 
 typedef struct {
@@ -47,7 +49,7 @@ typedef struct {
     cadre_file_names_t files;        /* the names, with the base folder in front; owned */
     cadre_file_names_t labels_files; /* as many; none where labels are in the same file; owned */
     const char *root;                /* folder that all files must be below; NULL: anywhere */
-    uint64_t size_bytes_max;         /* limit of the parsed rows */
+    uint64_t size_bytes_max;         /* limit of the parsed rows; a text's words are taken off */
     uint64_t content_bytes_max;      /* limit of one file, uncompressed */
     cadre_restart_points_t *points;  /* of the files; NULL: they are read once, and not on */
     bool is_indexed;                 /* all files were read once: the points are there */
@@ -79,6 +81,10 @@ typedef struct {
     void cadre_##word##_end(cadre_reader_t *self);
 CADRE_DATA_FORMAT_LIST(ROW)
 #undef ROW
+
+/* Fills in what a text has of a place, and goes there within the file. */
+void cadre_text_tell(const cadre_reader_t *self, cadre_reader_place_t *place);
+void cadre_text_go_to(cadre_reader_t *self, const cadre_reader_place_t *place);
 
 /* Reads on by one line or row, into the next file at the end of one. Returns 1, 0 at the end of
  * the last file. */

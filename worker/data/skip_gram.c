@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 
 #include "common/base/memory.h"
 #include "common/base/random.h"
@@ -10,158 +12,149 @@
 /* Of Mikolov and others 2013, section 2.2: the best of those that they have tried. */
 #define NEGATIVE_POWER 0.75
 
-/* What random numbers are for, as their stream. */
-enum { THINNING = 1, WINDOWS, NEGATIVES };
+/* What random numbers are for: the lower bits of their stream, whose blocks are the positions. The
+ * upper bits tell the blocks of a position apart. */
+enum { THINNING = 1, WINDOWS, NEGATIVES, PURPOSE_BITS = 2 };
 
-typedef struct {
-    const cadre_data_spec_t *spec;
-    cadre_row_store_t *store;
-    double *ends; /* [size] where each word ends when 0 to 1 is shared out by frequency^0.75 */
+struct cadre_skip_gram {
+    uint64_t seed;
+    uint64_t window;
     size_t size;
-    cadre_random_t windows;
-    cadre_random_t negatives;
-} skip_gram_t;
+    double *stays;    /* [size] with which probability each word stays; from 1 on: with certainty */
+    double *ends;     /* [size] where each word ends when 0 to 1 is shared out by frequency^0.75 */
+    uint32_t *firsts; /* [size] the first word that ends behind i / size: draws begin there */
+    /* The block of random bits that was made last, which has two numbers. */
+    uint32_t block[4];
+    uint64_t block_position;
+    uint64_t block_stream; /* 0: none was made */
+};
 
-/* Draws a number in [0, 1), of 53 random bits. */
+/* Turns random bits into a number in [0, 1), of 53 of them. */
 static double
-draw(cadre_random_t *random)
+unit_from(const uint32_t words[2])
 {
-    return (double)(cadre_random_next_u64(random) >> 11) * 0x1p-53;
+    return (double)(((uint64_t)words[1] << 32 | words[0]) >> 11) * 0x1p-53;
 }
 
-/* Leaves out words without an id and, at random, some of those that are frequent; writes the ids of
- * the others. Returns how many are left, breaks included. */
-static size_t
-thin_out(const cadre_data_spec_t *spec, const cadre_vocabulary_t *vocabulary, uint32_t *words,
-         size_t count)
+/* Draws the one number that a position has for a purpose. */
+static double
+draw(const cadre_skip_gram_t *self, uint64_t purpose, uint64_t position)
+{
+    uint32_t block[4];
+    cadre_random_block(self->seed, purpose, position, block);
+    return unit_from(block);
+}
+
+/* Computes with which probability each word stays. */
+static void
+thin_out(cadre_skip_gram_t *self, const cadre_data_spec_t *spec,
+         const cadre_vocabulary_t *vocabulary)
 {
     double total = 0;
-    for (size_t i = 0; i < cadre_vocabulary_size(vocabulary); i++) {
+    for (size_t i = 0; i < self->size; i++) {
         total += (double)cadre_vocabulary_frequency(vocabulary, i);
     }
-
-    cadre_random_t random;
-    cadre_random_init(&random, (uint64_t)spec->sample_seed, THINNING);
-    size_t left = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (words[i] == CADRE_SKIP_GRAM_BREAK) {
-            words[left++] = CADRE_SKIP_GRAM_BREAK;
-            continue;
-        }
-        const int64_t id = cadre_vocabulary_id(vocabulary, words[i]);
-        if (id < 0) {
-            continue;
-        }
-        const double share = (double)cadre_vocabulary_frequency(vocabulary, (size_t)id) / total;
+    for (size_t i = 0; i < self->size; i++) {
+        const double share = (double)cadre_vocabulary_frequency(vocabulary, i) / total;
         const double ratio = spec->subsample / share;
-        if (spec->subsample == 0 || draw(&random) < sqrt(ratio) + ratio) {
-            words[left++] = (uint32_t)id;
-        }
+        self->stays[i] = spec->subsample == 0 ? 1 : sqrt(ratio) + ratio;
     }
-    return left;
 }
 
 /* Shares out 0 to 1 among the words. */
 static void
-share_out(skip_gram_t *self, const cadre_vocabulary_t *vocabulary)
+share_out(cadre_skip_gram_t *self, const cadre_vocabulary_t *vocabulary)
 {
-    self->ends = cadre_calloc(self->size, sizeof(*self->ends));
     double end = 0;
     for (size_t i = 0; i < self->size; i++) {
         end += pow((double)cadre_vocabulary_frequency(vocabulary, i), NEGATIVE_POWER);
         self->ends[i] = end;
     }
+    uint32_t first = 0;
     for (size_t i = 0; i < self->size; i++) {
         self->ends[i] /= end;
     }
-}
-
-/* Draws a word by its share: the first whose end is above a random number, by bisection. */
-static uint32_t
-draw_word(skip_gram_t *self)
-{
-    const double number = draw(&self->negatives);
-    size_t low = 0;
-    size_t high = self->size - 1; /* ends at 1, above every number */
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (self->ends[middle] > number) {
-            high = middle;
-        } else {
-            low = middle + 1;
+    for (size_t i = 0; i < self->size; i++) {
+        while (self->ends[first] <= (double)i / (double)self->size) {
+            first++;
         }
+        self->firsts[i] = first;
     }
-    return (uint32_t)low;
 }
 
-static int
-add_row(skip_gram_t *self, uint32_t center, uint32_t context, float label)
+int
+cadre_skip_gram_new(const cadre_data_spec_t *spec, const cadre_vocabulary_t *vocabulary,
+                    cadre_skip_gram_t **out)
 {
-    const float x[] = {(float)center, (float)context}; /* exact: below CADRE_DATA_WORDS_MAX */
-    return cadre_row_store_add(self->store, x, (cadre_label_t){.value = label});
-}
-
-/* Adds the row of two words of the text, and the rows with words that are drawn. */
-static int
-add_pair(skip_gram_t *self, uint32_t center, uint32_t context)
-{
-    int status = add_row(self, center, context, 1);
-    for (int64_t i = 0; status == 0 && i < self->spec->negatives; i++) {
-        const uint32_t drawn = draw_word(self);
-        status = drawn == context ? 0 : add_row(self, center, drawn, 0);
+    const size_t size = cadre_vocabulary_size(vocabulary);
+    if (size < 2) {
+        return cadre_fail(CADRE_EDATA, "%zu words are there %" PRId64 " times or more, too few",
+                          size, spec->min_count);
     }
-    return status;
-}
 
-/* Returns the place of the next word before (direction -1) or behind (1) the one at `at`; `count`
- * at an end of the text and at a break. */
-static size_t
-step(const uint32_t *words, size_t count, size_t at, int direction)
-{
-    if (direction < 0 ? at == 0 : at + 1 == count) {
-        return count;
-    }
-    const size_t next = direction < 0 ? at - 1 : at + 1;
-    return words[next] == CADRE_SKIP_GRAM_BREAK ? count : next;
-}
-
-/* Adds the rows of the word at `center` with those up to `reach` before it, and then behind it. */
-static int
-add_center(skip_gram_t *self, const uint32_t *words, size_t count, size_t center)
-{
-    const uint64_t reach = 1 + cadre_random_below(&self->windows, (uint64_t)self->spec->window);
-    for (int direction = -1; direction <= 1; direction += 2) {
-        size_t at = step(words, count, center, direction);
-        for (uint64_t i = 0; i < reach && at < count; i++) {
-            int status = add_pair(self, words[center], words[at]);
-            if (status < 0) {
-                return status;
-            }
-            at = step(words, count, at, direction);
-        }
-    }
+    cadre_skip_gram_t *self = cadre_calloc(1, sizeof(*self));
+    self->seed = (uint64_t)spec->sample_seed;
+    self->window = (uint64_t)spec->window;
+    self->size = size;
+    self->stays = cadre_calloc(size, sizeof(*self->stays));
+    self->ends = cadre_calloc(size, sizeof(*self->ends));
+    self->firsts = cadre_calloc(size, sizeof(*self->firsts));
+    thin_out(self, spec, vocabulary);
+    share_out(self, vocabulary);
+    *out = self;
     return 0;
 }
 
-/* Adds the rows of every word of a text that stays. */
-int
-cadre_skip_gram_add(const cadre_data_spec_t *spec, const cadre_vocabulary_t *vocabulary,
-                    uint32_t *words, size_t count, cadre_row_store_t *store)
+void
+cadre_skip_gram_destroy(cadre_skip_gram_t **self_p)
 {
-    skip_gram_t self = {.spec = spec, .store = store, .size = cadre_vocabulary_size(vocabulary)};
-    if (self.size < 2) {
-        return cadre_fail(CADRE_EDATA, "%zu words are there %" PRId64 " times or more, too few",
-                          self.size, spec->min_count);
+    cadre_skip_gram_t *self = *self_p;
+    if (!self) {
+        return;
+    }
+    *self_p = NULL;
+    free(self->stays);
+    free(self->ends);
+    free(self->firsts);
+    free(self);
+}
+
+uint64_t
+cadre_skip_gram_size_bytes(const cadre_skip_gram_t *self)
+{
+    return sizeof(*self) +
+           self->size * (sizeof(*self->stays) + sizeof(*self->ends) + sizeof(*self->firsts));
+}
+
+bool
+cadre_skip_gram_stays(const cadre_skip_gram_t *self, uint64_t position, uint32_t id)
+{
+    return self->stays[id] >= 1 || draw(self, THINNING, position) < self->stays[id];
+}
+
+uint32_t
+cadre_skip_gram_reach(const cadre_skip_gram_t *self, uint64_t position)
+{
+    /* Below the window: the largest number that is drawn is as far below 1 as a double can be. */
+    return 1 + (uint32_t)(draw(self, WINDOWS, position) * (double)self->window);
+}
+
+uint32_t
+cadre_skip_gram_negative(cadre_skip_gram_t *self, uint64_t position, uint32_t row)
+{
+    const uint64_t stream = (uint64_t)(row / 2) << PURPOSE_BITS | NEGATIVES;
+    if (self->block_stream != stream || self->block_position != position) {
+        cadre_random_block(self->seed, stream, position, self->block);
+        self->block_stream = stream;
+        self->block_position = position;
     }
 
-    cadre_random_init(&self.windows, (uint64_t)spec->sample_seed, WINDOWS);
-    cadre_random_init(&self.negatives, (uint64_t)spec->sample_seed, NEGATIVES);
-    share_out(&self, vocabulary);
-    count = thin_out(spec, vocabulary, words, count);
-    int status = 0;
-    for (size_t i = 0; status == 0 && i < count; i++) {
-        status = words[i] == CADRE_SKIP_GRAM_BREAK ? 0 : add_center(&self, words, count, i);
+    /* The first word whose end is above the number; the last one ends at 1, above every number.
+     * As there are as many places to begin at as words, it is two steps away on average at most. */
+    const double number = unit_from(self->block + row % 2 * 2);
+    uint32_t word = self->firsts[(size_t)(number * (double)self->size)];
+    while (self->ends[word] <= number) {
+        word++;
     }
-    cadre_free(&self.ends);
-    return status;
+    return word;
 }

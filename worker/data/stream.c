@@ -127,6 +127,7 @@ build_index(cadre_stream_t *self)
     self->kind = reader->store ? cadre_row_store_kind(reader->store) : CADRE_ROWS_F32;
     cadre_row_store_destroy(&reader->store);
     self->hash = cadre_row_hash_end(whole, reader->features);
+    self->size_bytes_max = reader->size_bytes_max; /* less what the format keeps */
     int status = check_rows(self);
     status = status < 0 ? status : check_window(self);
     return status < 0 ? cadre_reader_fail_whole(reader, status) : 0;
@@ -265,7 +266,7 @@ path_at(const cadre_stream_t *self, const cadre_reader_place_t *place)
 static int
 changed(const cadre_stream_t *self, int64_t block)
 {
-    const cadre_reader_place_t end = {.next_file = self->reader->files.count};
+    const cadre_reader_place_t end = {.next_file = (uint32_t)self->reader->files.count};
     const bool is_last = (size_t)block + 1 == self->count;
     const char *first = path_at(self, &self->blocks[block].place);
     const char *last = path_at(self, is_last ? &end : &self->blocks[block + 1].place);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "worker/data/reader.h"
+
 TestSuite(text_reader, .timeout = 240, .init = files_setup, .fini = files_teardown);
 
 #define TEXT(more) "{'format':'text','path':'a','label_kind':'binary','vocabulary':100" more "}"
@@ -165,16 +167,62 @@ Test(text_reader, refuses_a_text_of_too_few_words)
     files_check_refused(PAIRS, CADRE_EDATA, "@/a: no rows");
 }
 
+/* Writes `count` words that are there twice, one a line. */
+static void
+write_different_words(int count)
+{
+    enum { LINE_SIZE = 16 };
+    cadre_auto(cadre_free) char *text = cadre_calloc((size_t)count, LINE_SIZE);
+    char *at = text;
+    for (int i = 0; i < count; i++) {
+        at += snprintf(at, LINE_SIZE, "w%d\n", i / 2);
+    }
+    files_write_text("a", text);
+}
+
+/* Different words take memory, however often they are there, and rows. */
 Test(text_reader, is_bounded_by_memory)
 {
-    write_words(900);
+    write_different_words(40000);
     cadre_source_t *dataset = NULL;
-    cr_expect_eq(files_open_within(PAIRS, 4000, &dataset), CADRE_ETOOLARGE, "the words");
-    cr_expect(strstr(cadre_error_text(), "the words take more than 4000 bytes"), "%s",
-              cadre_error_text());
+    cr_expect_eq(files_open_within(PAIRS, 400000, &dataset), CADRE_ETOOLARGE, "the words");
+    cr_expect(strstr(cadre_error_text(),
+                     "/a: the different words take more than 400000 bytes while they are counted: "
+                     "more memory for the worker, or a text without words that are there once"),
+              "%s", cadre_error_text());
+    cr_expect_eq(files_open_within(TEXT(",'streaming':true,'memory_mib':1"), 2 << 20, &dataset),
+                 CADRE_ETOOLARGE);
+    cr_expect(strstr(cadre_error_text(), "more than 1048576 bytes while they are counted: more "
+                                         "memory_mib, or a text"),
+              "%s", cadre_error_text());
+    write_words(900);
     cr_expect_eq(files_open_within(PAIRS, 200000, &dataset), CADRE_ETOOLARGE, "the rows");
-    cr_expect(strstr(cadre_error_text(), "the parsed rows take more than 200000 bytes"), "%s",
+    cr_expect(strstr(cadre_error_text(), "the parsed rows take more than 19"), "less the words: %s",
               cadre_error_text());
+}
+
+/* The words are counted when the first row is read. */
+Test(text_reader, finds_that_a_file_changes_between_counting_and_reading)
+{
+    write_words(9000);
+    cadre_data_spec_t spec = {0};
+    static const char json[] = "{\"format\":\"text\",\"path\":\"a\",\"label_kind\":\"binary\","
+                               "\"vocabulary\":9,\"window\":1}";
+    cr_assert_eq(cadre_data_spec_decode(json, sizeof(json) - 1, &spec), 0);
+    char path[2 * FILES_PATH_SIZE];
+    snprintf(path, sizeof(path), "%s/a", files_folder);
+    cadre_reader_t reader = {
+        .spec = &spec, .size_bytes_max = 1 << 30, .content_bytes_max = 1 << 30};
+    cr_assert_eq(cadre_file_pattern_expand(NULL, path, 1, &reader.files), 0);
+    cr_assert_eq(cadre_reader_next(&reader), 1);
+    cr_assert_eq(truncate(path, 270000), 0);
+    cr_expect_eq(cadre_reader_read_all(&reader), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "/a: 90000 words, and 99000 when they were counted: it "
+                                         "has changed meanwhile"),
+              "%s", cadre_error_text());
+    cadre_row_store_destroy(&reader.store);
+    cadre_reader_fini(&reader);
+    cadre_data_spec_fini(&spec);
 }
 
 Test(text_reader, survives_random_changes)
