@@ -71,7 +71,7 @@ describe(const uint8_t *head)
         spec.sample_seed = CADRE_SAMPLE_SEED;
         spec.scale = 1;
     }
-    if (spec.format != CADRE_DATA_TEXT && head[1] & 32 && head[2] & 1) {
+    if (head[1] & 32 && head[2] & 1) {
         spec.is_streamed = true;
         spec.shuffle_blocks = 1;
         spec.ranges = 1;
