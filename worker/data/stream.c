@@ -8,18 +8,21 @@
 #include "common/base/bounds.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/data/place_list.h"
 #include "worker/data/restart_points.h"
 
 /* A block that no batch has wanted for so many batches of each range is not waited for: its range
  * has gone to another worker, or the epoch is over. */
 enum { BATCHES_IDLE = 8 };
 
+#define NOT_HELD UINT32_MAX
+
+/* A block in memory. */
 typedef struct {
-    cadre_reader_place_t place; /* of its first row, or in front of it */
-    uint64_t hash;
-    cadre_row_store_t *rows; /* NULL: not held */
-    uint64_t used;           /* number of the batch that wanted it last; 0: released */
-} block_t;
+    int64_t block;
+    cadre_row_store_t *rows;
+    uint64_t used; /* number of the batch that wanted it last; 0: released */
+} held_t;
 
 struct cadre_stream {
     cadre_reader_t *reader;
@@ -30,12 +33,16 @@ struct cadre_stream {
     int64_t rows;
     int64_t file_rows;
     uint64_t hash;
-    block_t *blocks; /* [count] */
+    /* The index of blocks, of which a text has many: so it has three lists, and no padding. */
+    cadre_place_list_t places;  /* of the first row of each, or in front of it */
+    cadre_reader_place_t begin; /* that of the next one */
+    uint64_t *hashes;           /* [count] */
+    size_t hashes_capacity;
+    uint32_t *held_at; /* [count] where each is in `held`, or NOT_HELD */
+    size_t held_at_capacity;
     size_t count;
-    size_t capacity;
     uint64_t block_size_max; /* bytes of the largest block */
-    /* Blocks in memory. */
-    int64_t *held; /* [held_count], in no order */
+    held_t *held;            /* [held_count], in no order */
     size_t held_count;
     size_t held_capacity;
     uint64_t held_bytes;
@@ -44,12 +51,18 @@ struct cadre_stream {
     uint64_t blocks_read; /* since the index was made */
 };
 
-/* Ends a block of the index: takes its hash, and drops its rows. */
+/* Ends a block of the index: takes its place and hash, and drops its rows. */
 static void
 end_block(cadre_stream_t *self, cadre_row_hash_t *whole)
 {
     cadre_row_store_t *store = self->reader->store;
-    self->blocks[self->count].hash = cadre_row_store_hash(store);
+    self->hashes =
+        cadre_grow(self->hashes, self->count, &self->hashes_capacity, sizeof(*self->hashes));
+    self->hashes[self->count] = cadre_row_store_hash(store);
+    self->held_at =
+        cadre_grow(self->held_at, self->count, &self->held_at_capacity, sizeof(*self->held_at));
+    self->held_at[self->count] = NOT_HELD;
+    cadre_place_list_add(&self->places, &self->begin);
     self->count++;
     self->rows += cadre_row_store_rows(store);
     self->block_size_max = cadre_max_u64(self->block_size_max, cadre_row_store_size_bytes(store));
@@ -63,8 +76,7 @@ index_next(cadre_stream_t *self, cadre_row_hash_t *whole)
 {
     cadre_reader_t *reader = self->reader;
     if (!reader->store || cadre_row_store_rows(reader->store) == 0) {
-        self->blocks = cadre_grow(self->blocks, self->count, &self->capacity, sizeof(block_t));
-        self->blocks[self->count] = (block_t){.place = cadre_reader_place(reader)};
+        self->begin = cadre_reader_place(reader);
     }
     int more = cadre_reader_next(reader);
     if (more < 0) {
@@ -173,14 +185,16 @@ cadre_stream_close(cadre_stream_t **self_p)
     }
     *self_p = NULL;
     for (size_t i = 0; i < self->held_count; i++) {
-        cadre_row_store_destroy(&self->blocks[self->held[i]].rows);
+        cadre_row_store_destroy(&self->held[i].rows);
     }
     cadre_row_store_destroy(&self->reader->store);
     cadre_reader_fini(self->reader);
     cadre_restart_points_fini(&self->points);
     free(self->reader);
     free(self->root);
-    free(self->blocks);
+    cadre_place_list_fini(&self->places);
+    free(self->hashes);
+    free(self->held_at);
     free(self->held);
     free(self);
 }
@@ -212,7 +226,9 @@ cadre_stream_hash(const cadre_stream_t *self)
 uint64_t
 cadre_stream_size_bytes(const cadre_stream_t *self)
 {
-    return self->held_bytes + self->capacity * sizeof(block_t) +
+    return self->held_bytes + cadre_place_list_size_bytes(&self->places) +
+           self->hashes_capacity * sizeof(*self->hashes) +
+           self->held_at_capacity * sizeof(*self->held_at) +
            cadre_restart_points_size_bytes(&self->points);
 }
 
@@ -231,13 +247,15 @@ cadre_stream_begin_batch(cadre_stream_t *self)
 void
 cadre_stream_release(cadre_stream_t *self, int64_t block)
 {
-    self->blocks[block].used = 0;
+    if (self->held_at[block] != NOT_HELD) {
+        self->held[self->held_at[block]].used = 0;
+    }
 }
 
 bool
 cadre_stream_holds(const cadre_stream_t *self, int64_t block)
 {
-    return self->blocks[block].rows != NULL;
+    return self->held_at[block] != NOT_HELD;
 }
 
 bool
@@ -246,7 +264,7 @@ cadre_stream_has_room(const cadre_stream_t *self)
     const uint64_t idle = BATCHES_IDLE * (uint64_t)self->spec.ranges;
     uint64_t wanted = 0;
     for (size_t i = 0; i < self->held_count; i++) {
-        const uint64_t used = self->blocks[self->held[i]].used;
+        const uint64_t used = self->held[i].used;
         wanted += used > 0 && used + idle >= self->batches;
     }
     return self->block_size_max * (wanted + 1) <= self->size_bytes_max;
@@ -267,9 +285,12 @@ static int
 changed(const cadre_stream_t *self, int64_t block)
 {
     const cadre_reader_place_t end = {.next_file = (uint32_t)self->reader->files.count};
-    const bool is_last = (size_t)block + 1 == self->count;
-    const char *first = path_at(self, &self->blocks[block].place);
-    const char *last = path_at(self, is_last ? &end : &self->blocks[block + 1].place);
+    const size_t number = (size_t)block;
+    const cadre_reader_place_t place = cadre_place_list_at(&self->places, number);
+    const cadre_reader_place_t next =
+        number + 1 == self->count ? end : cadre_place_list_at(&self->places, number + 1);
+    const char *first = path_at(self, &place);
+    const char *last = path_at(self, &next);
     const bool is_one = strcmp(first, last) == 0;
     return cadre_fail(CADRE_EDATA,
                       "%s%s%s: rows %" PRId64
@@ -296,7 +317,8 @@ read_block(cadre_stream_t *self, int64_t block)
 {
     cadre_reader_t *reader = self->reader;
     const int64_t rows = cadre_min_i64(CADRE_BLOCK_ROWS, self->rows - block * CADRE_BLOCK_ROWS);
-    int status = cadre_reader_go_to(reader, &self->blocks[block].place);
+    const cadre_reader_place_t place = cadre_place_list_at(&self->places, (size_t)block);
+    int status = cadre_reader_go_to(reader, &place);
     if (status < 0) {
         return status;
     }
@@ -312,7 +334,7 @@ read_block(cadre_stream_t *self, int64_t block)
         return more;
     }
     if (cadre_row_store_rows(reader->store) < rows ||
-        cadre_row_store_hash(reader->store) != self->blocks[block].hash) {
+        cadre_row_store_hash(reader->store) != self->hashes[block]) {
         return changed(self, block);
     }
     return cadre_row_store_finish(reader->store, reader->features);
@@ -324,23 +346,41 @@ drop_one(cadre_stream_t *self)
 {
     size_t oldest = 0;
     for (size_t i = 1; i < self->held_count; i++) {
-        if (self->blocks[self->held[i]].used < self->blocks[self->held[oldest]].used) {
+        if (self->held[i].used < self->held[oldest].used) {
             oldest = i;
         }
     }
-    block_t *block = &self->blocks[self->held[oldest]];
-    self->held_bytes -= cadre_row_store_size_bytes(block->rows);
-    cadre_row_store_destroy(&block->rows);
-    self->held[oldest] = self->held[--self->held_count];
+    held_t *entry = &self->held[oldest];
+    self->held_bytes -= cadre_row_store_size_bytes(entry->rows);
+    self->held_at[entry->block] = NOT_HELD;
+    cadre_row_store_destroy(&entry->rows);
+    self->held_count--;
+    if (oldest < self->held_count) {
+        *entry = self->held[self->held_count];
+        self->held_at[entry->block] = (uint32_t)oldest;
+    }
+}
+
+/* Holds the rows of a block, which the reader's store has. */
+static void
+hold(cadre_stream_t *self, int64_t block)
+{
+    cadre_assert(self->held_count < NOT_HELD);
+    self->held =
+        cadre_grow(self->held, self->held_count, &self->held_capacity, sizeof(*self->held));
+    self->held[self->held_count] =
+        (held_t){.block = block, .rows = self->reader->store, .used = self->batches};
+    self->held_at[block] = (uint32_t)self->held_count++;
+    self->held_bytes += cadre_row_store_size_bytes(self->reader->store);
+    self->reader->store = NULL;
 }
 
 int
 cadre_stream_load(cadre_stream_t *self, int64_t block)
 {
     cadre_assert(block >= 0 && (size_t)block < self->count);
-    block_t *entry = &self->blocks[block];
-    entry->used = self->batches;
-    if (entry->rows) {
+    if (self->held_at[block] != NOT_HELD) {
+        self->held[self->held_at[block]].used = self->batches;
         return 0;
     }
 
@@ -354,13 +394,8 @@ cadre_stream_load(cadre_stream_t *self, int64_t block)
     while (self->held_count > 0 && self->held_bytes + size_bytes > self->size_bytes_max) {
         drop_one(self);
     }
-    self->held =
-        cadre_grow(self->held, self->held_count, &self->held_capacity, sizeof(*self->held));
-    self->held[self->held_count++] = block;
-    self->held_bytes += size_bytes;
-    entry->rows = self->reader->store;
+    hold(self, block);
     self->blocks_read++;
-    self->reader->store = NULL;
     return 1;
 }
 
@@ -372,6 +407,7 @@ cadre_stream_read(cadre_stream_t *self, int64_t row, float *x, cadre_label_t *la
     if (status < 0) {
         return status;
     }
-    cadre_row_store_read(self->blocks[block].rows, row % CADRE_BLOCK_ROWS, x, label);
+    const cadre_row_store_t *rows = self->held[self->held_at[block]].rows;
+    cadre_row_store_read(rows, row % CADRE_BLOCK_ROWS, x, label);
     return 0;
 }

@@ -9,7 +9,7 @@
  * others that were read lately, up to a limit. A block that has another hash than before is
  * refused, so a file that changes under a job is found when it matters.
  *
- * Memory is that limit, one block more while it is read, some 100 bytes of index for a block, the
+ * Memory is that limit, one block more while it is read, some 20 bytes of index for a block, the
  * restart points of compressed files, and a line.
  */
 #ifndef CADRE_WORKER_DATA_STREAM_H
