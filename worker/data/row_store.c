@@ -365,6 +365,9 @@ read_sparse(const cadre_row_store_t *self, int64_t row, float *x)
     uint64_t range[2];
     memcpy(range, self->starts.bytes + (size_t)row * sizeof(range[0]), sizeof(range));
     memset(x, 0, (size_t)self->features * sizeof(float));
+    if (range[0] == range[1]) {
+        return; /* where no row has items there is no memory */
+    }
     const cadre_sparse_item_t *items = (const void *)self->x.bytes;
     if (self->items > 0) {
         write_items(self, items + range[0], (size_t)(range[1] - range[0]), x);
