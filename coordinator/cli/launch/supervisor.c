@@ -728,7 +728,7 @@ cadre_supervise(const cadre_supervisor_options_t *options)
     cadre_notices_close(&self.notices);
     cadre_events_close(&self.events);
     cadre_history_close(&self.history);
-    cadre_result_fini(&self.outcome.result);
+    cadre_trainer_outcome_fini(&self.outcome);
     free(self.trace);
     json_decref(self.train);
     json_decref(self.test);

@@ -30,9 +30,9 @@ typedef struct {
     cadre_model_t model;
     cadre_training_plan_t plan;   /* the plan of this run, from the place where the run began */
     cadre_training_place_t place; /* how far training is */
-    cadre_training_records_t records;
-    bool planned;            /* `plan` and `model` are set */
-    char command;            /* the most urgent one that was read; STOP: none or that */
+    cadre_training_records_t *records; /* in `outcome` */
+    bool planned;                      /* `plan` and `model` are set */
+    char command;                      /* the most urgent one that was read; STOP: none or that */
     bool is_stopping;        /* told to stop: nothing is scheduled beyond the step being filled */
     bool is_time_up;         /* the time limit is over: no further closure is scheduled */
     int64_t scheduled;       /* training closures that this run has scheduled */
@@ -71,7 +71,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 
     progress->checkpoint_age_s =
         self->checkpoints ? (double)(now_ms - self->checkpoint_ms) / 1000 : -1;
-    double elapsed_s = (double)(now_ms - self->records.start_ms) / 1000;
+    double elapsed_s = (double)(now_ms - self->records->start_ms) / 1000;
     double done = (double)(progress->step - self->plan.start.closures);
     double speed = elapsed_s > 0 ? done / elapsed_s : 0;
     progress->seconds = elapsed_s;
@@ -146,7 +146,7 @@ make_plan(trainer_t *self)
         /* The closures below the cut are done, so the first of this run gets the cut as its id. */
         self->plan.first_id = cut;
         int status =
-            cadre_training_records_resume(&self->records, path, progress, &self->plan.start);
+            cadre_training_records_resume(self->records, path, progress, &self->plan.start);
         if (status < 0) {
             return status;
         }
@@ -176,7 +176,7 @@ make_plan(trainer_t *self)
             (cadre_training_plateau_t){0}; /* the job's own rate counts */
     }
 
-    self->plan.start.words = self->records.words;
+    self->plan.start.words = self->records->words;
     /* The plan knows how many training closures ended below the cut; everything else in the totals
      * is not training. */
     cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
@@ -267,7 +267,7 @@ is_time_up(const trainer_t *self)
 {
     double limit_s = self->options->job->stop_seconds;
     return limit_s > 0 && self->plan.start.closures + self->scheduled > 0 &&
-           (double)cadre_training_records_elapsed_ms(&self->records) >= limit_s * 1000;
+           (double)cadre_training_records_elapsed_ms(self->records) >= limit_s * 1000;
 }
 
 /* Reads the commands that were given and returns the most urgent one: ABORT before UNSAVED before
@@ -447,7 +447,7 @@ train_epoch(trainer_t *self)
     self->is_time_up = self->is_time_up || is_time_up(self);
     if (self->is_time_up) {
         self->plan.steps_max = self->place.closures; /* nothing is left to train */
-        cadre_training_records_give(&self->records, &self->plan, &self->place);
+        cadre_training_records_give(self->records, &self->plan, &self->place);
     }
 
     return 0;
@@ -515,7 +515,7 @@ save(trainer_t *self, cut_t cut, uint64_t *checkpoint)
 
     cadre_auto(cadre_free) char *progress = NULL;
     if (cut == AT_PLACE) {
-        progress = cadre_training_records_encode(&self->records, &self->place);
+        progress = cadre_training_records_encode(self->records, &self->place);
     }
 
     cadre_notice_begin_wait(self->options->notices, CADRE_TRAINER_SAVE_MS, "the checkpoint");
@@ -714,7 +714,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
     }
     /* A watched plan ends at an evaluation: the next record begins after it. */
     if (status == 0 && self->plan.watched) {
-        cadre_training_records_give(&self->records, &self->plan, &self->place);
+        cadre_training_records_give(self->records, &self->plan, &self->place);
     }
 
     return status;
@@ -725,7 +725,7 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
 static int
 train(trainer_t *self)
 {
-    cadre_training_records_give(&self->records, &self->plan, &self->place);
+    cadre_training_records_give(self->records, &self->plan, &self->place);
     int status = mark_resumed(self);
     if (status < 0) {
         return status;
@@ -822,8 +822,8 @@ fill_result(trainer_t *self)
         result->resumed_examples = cadre_training_plan_rows(&self->plan, self->plan.start.closures);
     }
 
-    if (self->records.start_ms) {
-        result->seconds = (double)(cadre_clock_now_ms() - self->records.start_ms) / 1000;
+    if (self->records->start_ms) {
+        result->seconds = (double)(cadre_clock_now_ms() - self->records->start_ms) / 1000;
     }
     if (isnan(result->loss)) {
         result->loss = cadre_loss_sample_mean(&self->losses);
@@ -848,16 +848,17 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     outcome->result.strategy = cadre_job_strategy_word(options->job);
     trainer_t self = {.options = options,
                       .outcome = outcome,
+                      .records = &outcome->records,
                       .command = CADRE_TRAINER_STOP,
                       .figures = {.job = options->job, .coordinator = options->coordinator}};
     self.progress.epochs = options->job->epochs;
     self.progress.workers_wanted =
         options->launched && cadre_job_is_in_one_process(options->job) ? 1 : options->job->workers;
     self.progress.loss = NAN;
-    cadre_training_records_init(&self.records, options->coordinator, options->job);
+    cadre_training_records_init(self.records, options->coordinator, options->job);
     int status = set_up(&self);
     if (status == 0) {
-        cadre_training_records_start(&self.records);
+        cadre_training_records_start(self.records);
         status = train(&self);
     }
 
@@ -875,6 +876,12 @@ cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_
     outcome->target_missed = status == 0 && target > 0 && !(outcome->result.accuracy >= target);
     fill_result(&self);
     cadre_loss_sample_fini(&self.losses);
-    cadre_training_records_fini(&self.records);
     cadre_notice_say(options->notices, CADRE_NOTICE_DONE, "%s", "");
+}
+
+void
+cadre_trainer_outcome_fini(cadre_trainer_outcome_t *self)
+{
+    cadre_result_fini(&self->result);
+    cadre_training_records_fini(&self->records);
 }

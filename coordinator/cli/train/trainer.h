@@ -18,6 +18,7 @@
 #include "coordinator/cli/terminal/notice.h"
 #include "coordinator/cli/terminal/result.h"
 #include "coordinator/cli/train/job.h"
+#include "coordinator/cli/train/training_records.h"
 
 enum {
     CADRE_TRAINER_TEXT_SIZE = 1024,
@@ -57,10 +58,13 @@ typedef struct {
     bool saved;                         /* a checkpoint was taken at the end, or when stopping */
     bool target_missed;                 /* accuracy is below training.target_accuracy */
     cadre_result_t result;              /* filled in as far as known, also after a failure */
+    cadre_training_records_t records;   /* which the coordinator asks until it is closed */
 } cadre_trainer_outcome_t;
 
-/* Runs the job to its end, a failure or a command. The caller frees outcome->result by
- * cadre_result_fini. */
+/* Runs the job to its end, a failure or a command. What is queued then runs on until the
+ * coordinator is closed, and checkpoints are taken of it. The outcome stays where it is until then;
+ * after that the caller frees it by cadre_trainer_outcome_fini. */
 void cadre_trainer_run(const cadre_trainer_options_t *options, cadre_trainer_outcome_t *outcome);
+void cadre_trainer_outcome_fini(cadre_trainer_outcome_t *self);
 
 #endif

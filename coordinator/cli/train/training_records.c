@@ -17,7 +17,6 @@ cadre_training_records_init(cadre_training_records_t *self, cadre_coordinator_t 
 void
 cadre_training_records_fini(cadre_training_records_t *self)
 {
-    cadre_checkpoint_on_progress(self->coordinator, NULL, NULL);
     free(self->words);
     *self = (cadre_training_records_t){.coordinator = NULL};
 }

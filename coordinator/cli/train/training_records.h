@@ -1,10 +1,14 @@
 /*
  * training_records - the progress records of a run's checkpoints: where training stands at a cut.
  *
- * Owner:   a trainer.
+ * Owner:   the outcome of a trainer.
  * Thread:  the trainer's. The coordinator's thread makes a record when a checkpoint is cut, by the
  *          plan that it was given last; that does not change while the coordinator has it, since
  *          the next one goes into the other of two places.
+ *
+ * They live until the coordinator is closed: what is queued when a run stops goes on, and so do
+ * automatic checkpoints. One without a record would have the run that resumes from it train again
+ * from the first row on.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_TRAINING_RECORDS_H
 #define CADRE_COORDINATOR_CLI_TRAIN_TRAINING_RECORDS_H
@@ -34,7 +38,7 @@ typedef struct {
 void cadre_training_records_init(cadre_training_records_t *self, cadre_coordinator_t *coordinator,
                                  const cadre_job_t *job);
 
-/* Takes the record back that the coordinator has, and frees all. */
+/* Frees all, once the coordinator is closed. */
 void cadre_training_records_fini(cadre_training_records_t *self);
 
 /* Gives the place where training goes on: of checkpoint `path` with the record `progress`, which is

@@ -693,7 +693,11 @@ CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progr
 /* Sets what automatic checkpoints record as progress: called with the cut, which is the id that the
  * next closure without one will get, on the coordinator's thread: all closures below that id
  * are in the checkpoint, also those that run still, and no other is. It returns JSON text that the
- * coordinator frees, or NULL. It must return soon and must not call Cadre. */
+ * coordinator frees, or NULL. It must return soon and must not call Cadre.
+ *
+ * Automatic checkpoints are taken until the coordinator is closed, of what is queued also after the
+ * program has scheduled its last closure: `context` lives until then. A checkpoint without a
+ * callback (NULL) has no record, and who resumes from it cannot know how far the job was. */
 typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
 CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);

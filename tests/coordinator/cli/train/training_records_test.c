@@ -20,13 +20,6 @@ records_of(double stop_seconds)
     return records;
 }
 
-/* Ends records that no coordinator has. */
-static void
-end(cadre_training_records_t *self)
-{
-    free(self->words);
-}
-
 Test(training_records, of_a_checkpoint_are_where_the_next_run_begins)
 {
     cadre_training_records_t first = records_of(0);
@@ -37,14 +30,14 @@ Test(training_records, of_a_checkpoint_are_where_the_next_run_begins)
     place.pass = 3;
     place.closures = 30;
     cadre_auto(cadre_free) char *text = cadre_training_records_encode(&first, &place);
-    end(&first);
+    cadre_training_records_fini(&first);
 
     cadre_training_records_t second = records_of(0);
     cr_assert_eq(cadre_training_records_resume(&second, "ckpt-1", text, &place), 0, "%s",
                  cadre_error_text());
     cr_expect(place.epoch == 3 && place.closures == 30);
     cr_expect(place.words && strcmp(place.words, "{\"buckets\":100}") == 0);
-    end(&second);
+    cadre_training_records_fini(&second);
 }
 
 Test(training_records, with_other_ids_of_words_are_refused)
@@ -58,7 +51,7 @@ Test(training_records, with_other_ids_of_words_are_refused)
                                                "\"evaluations\": 0, \"words\": {\"buckets\": 9}}",
                                                &place),
                  CADRE_ECONFIG);
-    end(&records);
+    cadre_training_records_fini(&records);
 }
 
 Test(training_records, say_how_long_all_runs_took_where_the_job_has_a_time_limit)
@@ -79,6 +72,6 @@ Test(training_records, say_how_long_all_runs_took_where_the_job_has_a_time_limit
         cr_assert_eq(cadre_training_place_decode(now, &place), 0, "%s", now);
         cr_expect(is_timed ? place.watch.elapsed_ms >= 7000 : place.watch.elapsed_ms == 5000, "%s",
                   now);
-        end(&records);
+        cadre_training_records_fini(&records);
     }
 }

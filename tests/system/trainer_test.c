@@ -1,0 +1,140 @@
+/* The trainer with a coordinator of this process, which goes on when training has ended. */
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+#include "common/checkpoint/checkpoint_reader.h"
+#include "coordinator/cli/train/job_file.h"
+#include "coordinator/cli/train/trainer.h"
+#include "tests/system/scratch.h"
+
+TestSuite(trainer, .timeout = 900);
+
+enum { ROWS = 40, TRAINED = 32, BATCHES = 8, EPOCHS = 2, EVALUATIONS = 1 };
+
+/* A job over a file of rows, whose ps and worker are threads of this process. */
+typedef struct {
+    scratch_t scratch;
+    char *checkpoints;
+    cadre_job_t job;
+    json_t *train;
+    cadre_coordinator_t *coordinator;
+    cadre_notices_t *notices;
+    int commands[2];
+    cadre_trainer_outcome_t outcome;
+} run_t;
+
+/* Describes a file of rows of two numbers and a label, which it writes. */
+static json_t *
+write_rows(const run_t *self)
+{
+    cadre_auto(cadre_free) char *path = scratch_path(&self->scratch, "rows.csv");
+    FILE *file = fopen(path, "we");
+    cr_assert(file);
+    for (int i = 0; i < ROWS; i++) {
+        fprintf(file, "%d,%d,%d\n", i % 2, i % 5, i % 3);
+    }
+    cr_assert_eq(fclose(file), 0);
+    return json_pack("{s:s, s:s, s:s}", "format", "csv", "path", path, "label", "first");
+}
+
+static void
+read_job(cadre_job_t *job)
+{
+    cadre_job_init(job);
+    int status = cadre_job_file_parse(
+        job, "job.json",
+        "{\"data\": {\"train\": {\"format\": \"csv\", \"path\": \"rows.csv\"}, "
+        "\"test\": {\"fraction\": 0.2}},\n"
+        "\"model\": {\"type\": \"mlp\", \"hidden\": [4]}, \"seed\": 3,\n"
+        "\"training\": {\"consistency\": \"sync\", \"epochs\": 2, \"batch_size\": 4, "
+        "\"step_closures\": 2}, \"cluster\": {\"ps\": 1, \"workers\": 1}}");
+    status = status < 0 ? status : cadre_job_finish(job);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+}
+
+static void
+run_open(run_t *self)
+{
+    *self = (run_t){.coordinator = NULL};
+    scratch_open(&self->scratch);
+    self->checkpoints = scratch_path(&self->scratch, "checkpoints");
+    self->train = write_rows(self);
+    read_job(&self->job);
+    cr_assert_eq(cadre_notices_open(&self->notices), 0);
+    cr_assert_eq(pipe2(self->commands, O_CLOEXEC | O_NONBLOCK), 0);
+
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.local = true;
+    options.local_device = "cpu";
+    options.local_data_dir = self->scratch.path;
+    options.seed = 3;
+    options.consistency = CADRE_SYNC;
+    options.step_closures = 2;
+    options.checkpoint_dir = self->checkpoints;
+    int status = cadre_coordinator_open(&options, &self->coordinator);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+}
+
+static void
+run_train(run_t *self)
+{
+    const cadre_trainer_options_t options = {.job = &self->job,
+                                             .coordinator = self->coordinator,
+                                             .launched = true,
+                                             .train = self->train,
+                                             .notices = self->notices,
+                                             .commands = self->commands[0]};
+    cadre_trainer_run(&options, &self->outcome);
+    cr_assert_eq(self->outcome.status, 0, "%s", self->outcome.text);
+}
+
+static void
+run_close(run_t *self)
+{
+    cadre_coordinator_close(&self->coordinator);
+    cadre_trainer_outcome_fini(&self->outcome);
+    cadre_notices_close(&self->notices);
+    close(self->commands[0]);
+    close(self->commands[1]);
+    json_decref(self->train);
+    cadre_job_fini(&self->job);
+    free(self->checkpoints);
+    scratch_close(&self->scratch);
+}
+
+/* Takes a checkpoint whose record the coordinator asks for, as that of an automatic one; returns
+ * the place that it tells. */
+static cadre_training_place_t
+place_at_checkpoint(run_t *self)
+{
+    int status = cadre_checkpoint_save(self->coordinator, NULL, -1, NULL);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cadre_auto(cadre_free) char *path = cadre_checkpoint_last(self->coordinator);
+    cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
+    cr_assert_eq(cadre_checkpoint_reader_open(path, &reader), 0, "%s", cadre_error_text());
+    const json_t *user =
+        json_object_get(cadre_checkpoint_reader_manifest(reader)->progress, "user");
+    cadre_auto(cadre_free) char *record = json_dumps(user, JSON_ENCODE_ANY);
+    cadre_training_place_t place = {.epoch = -1};
+    cr_assert_eq(cadre_training_place_decode(record, &place), 0, "%s", record);
+    return place;
+}
+
+/* Until the coordinator is closed it may take a checkpoint at any time. One that did not say how
+ * far training is would have the run that resumes from it train again from the first row on. */
+Test(trainer, leaves_records_for_checkpoints_that_are_taken_after_its_end)
+{
+    run_t run;
+    run_open(&run);
+    run_train(&run);
+    const cadre_training_place_t place = place_at_checkpoint(&run);
+    cr_expect_eq(place.epoch, EPOCHS);
+    cr_expect_eq(place.closures, EPOCHS * BATCHES);
+    cr_expect_eq(place.evaluations, EVALUATIONS);
+    run_close(&run);
+}
