@@ -268,10 +268,19 @@ Test(run_stop, ends_at_its_target)
 typedef struct {
     char *said[4];
     int count;
+    long done; /* closures that had trained where the last of them resumed */
 } told_t;
 
+/* Returns how many closures had trained where a run resumed, by the line that ends behind `row`. */
+static long
+closures_done(const char *row)
+{
+    const char *closures = strstr(row + 1, ", ");
+    return closures ? strtol(closures + 2, NULL, 10) : -1;
+}
+
 /* Takes what the run said that has just ended. All but the first resumed, between two steps of
- * three closures of a row, or at the end of an epoch. */
+ * three closures of a row, or at the end of an epoch; none before the one that it follows. */
 static void
 told_take(told_t *self, const command_t *command)
 {
@@ -283,6 +292,8 @@ told_take(told_t *self, const command_t *command)
     if (row) {
         const long at = strtol(row + strlen(", row "), NULL, 10);
         cr_expect(at % 3 == 0 || at == DIGITS_ROWS, "within a step: %s", said);
+        cr_expect_geq(closures_done(row), self->done, "it went back: %s", said);
+        self->done = closures_done(row);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
@@ -57,6 +58,23 @@ read_job(cadre_job_t *job)
     cr_assert_eq(status, 0, "%s", cadre_error_text());
 }
 
+/* Opens the coordinator, which resumes the newest checkpoint if there is one. */
+static void
+open_coordinator(run_t *self)
+{
+    cadre_coordinator_options_t options = cadre_coordinator_options();
+    options.local = true;
+    options.local_device = "cpu";
+    options.local_data_dir = self->scratch.path;
+    options.seed = 3;
+    options.consistency = CADRE_SYNC;
+    options.step_closures = 2;
+    options.checkpoint_dir = self->checkpoints;
+    options.resume = CADRE_RESUME_AUTO;
+    int status = cadre_coordinator_open(&options, &self->coordinator);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+}
+
 static void
 run_open(run_t *self)
 {
@@ -67,17 +85,7 @@ run_open(run_t *self)
     read_job(&self->job);
     cr_assert_eq(cadre_notices_open(&self->notices), 0);
     cr_assert_eq(pipe2(self->commands, O_CLOEXEC | O_NONBLOCK), 0);
-
-    cadre_coordinator_options_t options = cadre_coordinator_options();
-    options.local = true;
-    options.local_device = "cpu";
-    options.local_data_dir = self->scratch.path;
-    options.seed = 3;
-    options.consistency = CADRE_SYNC;
-    options.step_closures = 2;
-    options.checkpoint_dir = self->checkpoints;
-    int status = cadre_coordinator_open(&options, &self->coordinator);
-    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    open_coordinator(self);
 }
 
 static void
@@ -136,5 +144,36 @@ Test(trainer, leaves_records_for_checkpoints_that_are_taken_after_its_end)
     cr_expect_eq(place.epoch, EPOCHS);
     cr_expect_eq(place.closures, EPOCHS * BATCHES);
     cr_expect_eq(place.evaluations, EVALUATIONS);
+    run_close(&run);
+}
+
+/* Returns whether one of the notices so far has this text in it. */
+static bool
+has_said(const run_t *self, const char *text)
+{
+    bool has = false;
+    cadre_notice_t notice;
+    while (cadre_notice_receive(self->notices, &notice)) {
+        has |= notice.kind == CADRE_NOTICE_INFO && strstr(notice.text, text) != NULL;
+    }
+    return has;
+}
+
+Test(trainer, warns_where_a_checkpoint_does_not_say_how_far_training_was)
+{
+    static const char warning[] = "warning: ";
+    run_t run;
+    run_open(&run);
+    run_train(&run);
+    cr_expect_not(has_said(&run, warning));
+    cadre_checkpoint_on_progress(run.coordinator, NULL, NULL); /* as a program without records */
+    int status = cadre_checkpoint_save(run.coordinator, NULL, -1, NULL);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    cadre_coordinator_close(&run.coordinator);
+    cadre_trainer_outcome_fini(&run.outcome);
+
+    open_coordinator(&run);
+    run_train(&run);
+    cr_expect(has_said(&run, "does not say how far training was"));
     run_close(&run);
 }

@@ -121,6 +121,40 @@ closure_rows(const cadre_job_t *job)
     return job->batch_size * job->local_steps;
 }
 
+/* Begins the plan where the checkpoint that was resumed says that training was. */
+static int
+resume_plan(trainer_t *self, const char *path, uint64_t cut, const char *progress)
+{
+    cadre_training_plan_t *plan = &self->plan;
+    /* The closures below the cut are done, so the first of this run gets the cut as its id. */
+    plan->first_id = cut;
+    int status = cadre_training_records_resume(self->records, path, progress, &plan->start);
+    if (status < 0) {
+        return status;
+    }
+
+    /* The rows are fewer than when the checkpoint was taken. */
+    if (plan->start.position > plan->rows) {
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s was taken at row %lld, but there are %lld rows: give it the data "
+                          "that it was taken of, or begin anew with --resume never",
+                          path, (long long)plan->start.position, (long long)plan->rows);
+    }
+
+    /* One of cut 1 may be of the time before the plan was made: nothing had trained. */
+    if (!progress && cut > 1) {
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                         "warning: %s does not say how far training was: its values are trained "
+                         "on from the first row",
+                         path);
+    }
+    cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                     "resumed from %s: epoch %lld, row %lld, %lld closures done", path,
+                     (long long)plan->start.epoch + 1, (long long)plan->start.position,
+                     (long long)plan->start.closures);
+    return 0;
+}
+
 /* Makes the plan of the training: from the first row or, after a resume, from the place that the
  * checkpoint's progress record gives. */
 static int
@@ -142,32 +176,15 @@ make_plan(trainer_t *self)
     const char *path = "";
     const char *progress = NULL;
     uint64_t cut;
+    int status = 0;
     if (cadre_checkpoint_resumed(self->options->coordinator, &path, &cut, &progress)) {
-        /* The closures below the cut are done, so the first of this run gets the cut as its id. */
-        self->plan.first_id = cut;
-        int status =
-            cadre_training_records_resume(self->records, path, progress, &self->plan.start);
+        status = resume_plan(self, path, cut, progress);
         if (status < 0) {
             return status;
         }
-
-        /* The rows are fewer than when the checkpoint was taken. */
-        if (self->plan.start.position > self->plan.rows) {
-            return cadre_fail(CADRE_ECONFIG,
-                              "%s was taken at row %lld, but there are %lld rows: give it the data "
-                              "that it was taken of, or begin anew with --resume never",
-                              path, (long long)self->plan.start.position,
-                              (long long)self->plan.rows);
-        }
-
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "resumed from %s: epoch %lld, row %lld, %lld closures done", path,
-                         (long long)self->plan.start.epoch + 1,
-                         (long long)self->plan.start.position,
-                         (long long)self->plan.start.closures);
     }
 
-    int status = cadre_training_plan_deal(&self->plan, job->shuffle ? self->data.ranges : 1, path);
+    status = cadre_training_plan_deal(&self->plan, job->shuffle ? self->data.ranges : 1, path);
     if (status < 0) {
         return status;
     }
@@ -184,6 +201,8 @@ make_plan(trainer_t *self)
     self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
     self->excluded.attempts = self->excluded.finished;
     self->planned = true;
+    /* From now on a command may end the run with a checkpoint. */
+    cadre_training_records_give(self->records, &self->plan, &self->place);
     return 0;
 }
 
@@ -725,7 +744,6 @@ run_epoch(trainer_t *self, cadre_stop_t *stop)
 static int
 train(trainer_t *self)
 {
-    cadre_training_records_give(self->records, &self->plan, &self->place);
     int status = mark_resumed(self);
     if (status < 0) {
         return status;
