@@ -429,7 +429,8 @@
     F(U64,  status,      9999)                                                     \
     F(TEXT, text,        CADRE_TEXT_SIZE_MAX)
 
-/* counters: CADRE_PS_COUNTERS at the cut. */
+/* counters: CADRE_PS_COUNTERS at the cut. step: the synchronous step that had ended last on the
+ * shard when it opened the cut; 0: none since RESTORE. */
 #define CADRE_SNAPSHOT_WRITTEN_FIELDS(F)                                           \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
     F(U64,  status,      9999)                                                     \
@@ -437,7 +438,8 @@
     F(STR,  file,        CADRE_NAME_SIZE_MAX)                                      \
     F(U64,  size_bytes,  INT64_MAX)                                                \
     F(U64,  hash,        UINT64_MAX)                                               \
-    F(U64S, counters,    64)
+    F(U64S, counters,    64)                                                       \
+    F(U64,  step,        UINT64_MAX)
 
 #define CADRE_CHECKPOINT_END_FIELDS(F)                                             \
     F(U64,  checkpoint,  UINT64_MAX)                                               \
@@ -471,13 +473,15 @@
 /* The synchronous step `step` is over: make one update of what its closures pushed here. updates:
  * (update, rows) each, in the order in which they are summed: each counts in the mean by its share
  * of all rows. Whatever else is held of this step and those before it is dropped. A step that is
- * over is not ended again. Answered by REPLY; refused when it names an update twice, with no rows,
- * or one that is held for another step. */
+ * over is not ended again. after: the step before it on this shard since RESTORE, 0: none. Answered
+ * by REPLY; refused when it names an update twice, with no rows, or one that is held for another
+ * step, and where another step than `after` has ended last. */
 #define CADRE_END_STEP_FIELDS(F)                                                   \
     F(U64,  step,        UINT64_MAX)                                               \
     F(U64S, updates,     2 * CADRE_STEP_CLOSURES_MAX)                              \
     F(U64,  generation,  UINT64_MAX)                                               \
-    F(U64,  shard,       CADRE_SHARDS_MAX - 1)
+    F(U64,  shard,       CADRE_SHARDS_MAX - 1)                                     \
+    F(U64,  after,       UINT64_MAX)
 
 /* Tell the counters: those of the ps, or, of a part of the table `variable`,
  * CADRE_TABLE_COUNTERS. */

@@ -180,7 +180,8 @@ cadre_snapshot_write(cadre_shard_snapshot_t *snapshot, const cadre_folders_t *fo
                      bool (*give_up)(void *context), void *context, cadre_ps_written_t *written)
 {
     job_t job = {.give_up = {give_up, context}};
-    *written = (cadre_ps_written_t){.epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint};
+    *written = (cadre_ps_written_t){
+        .epoch = snapshot->epoch, .checkpoint = snapshot->checkpoint, .step = snapshot->step};
     memcpy(written->counters, snapshot->counters, sizeof(written->counters));
     cadre_checkpoint_shard_name(snapshot->index, written->file);
 

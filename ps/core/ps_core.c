@@ -140,6 +140,7 @@ say_written(cadre_ps_core_t *self, uint64_t now_ms)
         .size_bytes = written->size_bytes,
         .hash = written->hash,
         .counters = {written->counters, CADRE_PS_COUNTER_COUNT},
+        .step = written->step,
     };
     cadre_session_say(self->session, &message);
     self->written_due_ms = now_ms + self->resend_ms;

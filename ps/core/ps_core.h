@@ -67,6 +67,7 @@ typedef struct {
     uint64_t size_bytes;
     uint64_t hash;
     uint64_t counters[CADRE_PS_COUNTER_COUNT]; /* at the cut */
+    uint64_t step;                             /* the synchronous step that had ended last then */
 } cadre_ps_written_t;
 
 /* Returns a core that is not connected: it sends nothing before cadre_ps_core_connected. */

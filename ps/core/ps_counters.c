@@ -48,6 +48,12 @@ cadre_ps_counters_note_unchanged(cadre_ps_counters_t *self, uint64_t rows)
 }
 
 void
+cadre_ps_counters_note_step(cadre_ps_counters_t *self, uint64_t step)
+{
+    self->step = step;
+}
+
+void
 cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state)
 {
 #define TAKE_OVER(name) self->items[CADRE_PS_COUNTER_##name] = state->name;

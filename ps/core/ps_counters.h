@@ -16,6 +16,7 @@
 /* Zeroed memory: nothing was counted. */
 typedef struct {
     uint64_t items[CADRE_PS_COUNTER_COUNT];
+    uint64_t step; /* the synchronous step that ended last; 0: none has */
 } cadre_ps_counters_t;
 
 /* Sets all counters to 0 but that of malformed messages, which counts for the whole process. */
@@ -36,6 +37,9 @@ void cadre_ps_counters_note_pulled(cadre_ps_counters_t *self, uint64_t size_byte
 
 /* Counts rows that the asker held as they are. */
 void cadre_ps_counters_note_unchanged(cadre_ps_counters_t *self, uint64_t rows);
+
+/* Notes that a synchronous step has ended. */
+void cadre_ps_counters_note_step(cadre_ps_counters_t *self, uint64_t step);
 
 /* Sets the counters to those that a checkpoint holds in `state`. */
 void cadre_ps_counters_restore(cadre_ps_counters_t *self, const cadre_shard_state_t *state);

@@ -227,6 +227,7 @@ take(cadre_shard_cut_t *self, const cadre_close_cut_message_t *message, uint64_t
         (cadre_shard_state_t){.window_base = message->cut, .generation = message->generation};
     cadre_ps_counters_store(&self->counters, &snapshot->state);
     memcpy(snapshot->counters, self->counters.items, sizeof(snapshot->counters));
+    snapshot->step = self->counters.step;
     const cadre_shard_part_t *part = NULL;
     for (size_t cursor = 0; (part = cadre_shard_parts_next(parts, &cursor));) {
         const cadre_shard_image_t image = cadre_shard_cut_image(self, part);

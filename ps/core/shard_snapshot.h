@@ -34,6 +34,7 @@ typedef struct {
     char *directory;
     cadre_shard_state_t state;
     uint64_t counters[CADRE_PS_COUNTER_COUNT];
+    uint64_t step; /* the synchronous step that had ended last at the cut; 0: none */
     size_t part_count;
     cadre_shard_snapshot_part_t *parts;
 } cadre_shard_snapshot_t;

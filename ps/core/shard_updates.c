@@ -586,6 +586,19 @@ check_ended(const cadre_shard_updates_t *self, const cadre_end_step_message_t *m
     return check_once(&list);
 }
 
+/* Refuses the end of a step where another step has ended last here than the coordinator knows of:
+ * the values are not those that its updates were computed from. */
+static int
+check_after(const cadre_shard_updates_t *self, const cadre_end_step_message_t *message)
+{
+    const uint64_t last = cadre_shard_steps_last(self->steps);
+    return message->after == last ? 0
+                                  : cadre_fail(CADRE_ESTATE,
+                                               "step %" PRIu64 " comes after step %" PRIu64
+                                               ", and the last one here is %" PRIu64,
+                                               message->step, message->after, last);
+}
+
 /* Ends a step: gathers the shares of the updates that END_STEP names, each weighted by its rows,
  * applies their sum part by part, and drops the updates that END_STEP does not name. A repeated
  * END_STEP changes nothing. */
@@ -596,7 +609,11 @@ cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_targ
     if (message->step <= cadre_shard_steps_last(self->steps)) {
         return 0;
     }
-    int status = check_ended(self, message);
+    int status = check_after(self, message);
+    if (status < 0) {
+        return status;
+    }
+    status = check_ended(self, message);
     if (status < 0) {
         return status;
     }
@@ -625,6 +642,7 @@ cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_targ
     apply_shares(self, target->parts, shares, count);
 
     const size_t dropped = cadre_shard_steps_end(self->steps, message->step) - applied;
+    cadre_ps_counters_note_step(target->counters, message->step);
     for (size_t i = 0; i < dropped; i++) {
         cadre_ps_counters_note(target->counters, CADRE_PS_COUNTER_refused);
     }

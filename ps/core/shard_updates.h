@@ -56,7 +56,8 @@ int cadre_shard_updates_push(cadre_shard_updates_t *self, const cadre_shard_targ
  * message's order. Held updates of the step that the message does not name are dropped and counted
  * as refused. Ending a step again changes nothing. Fails, and changes nothing, with
  * CADRE_EMALFORMED when the list of updates is no list of pairs, CADRE_EINVALID when it names an
- * update twice, with no rows, or one that is held for another step. */
+ * update twice, with no rows, or one that is held for another step, CADRE_ESTATE when another step
+ * has ended last than the one that the message says. */
 int cadre_shard_updates_end_step(cadre_shard_updates_t *self, const cadre_shard_target_t *target,
                                  const cadre_end_step_message_t *message);
 

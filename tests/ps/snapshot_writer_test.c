@@ -147,11 +147,13 @@ write_checkpoint(fixture_t *self, uint64_t count, const char *directory)
     cr_assert_eq(cadre_checkpoint_directory_open(directory, true, &checkpoints), 0);
     cr_assert_eq(cadre_checkpoint_draft_begin(checkpoints, 1, &draft), 0);
     cadre_shard_snapshot_t *snapshot = take(self, cadre_checkpoint_draft_path(draft));
+    snapshot->step = 5;
     cadre_snapshot_write(snapshot, &ANYWHERE, never, NULL, &written);
     cr_assert_eq(written.status, 0, "%s", written.text);
     cr_assert_eq(written.checkpoint, 1);
     cr_assert_str_eq(written.file, "shard-0.mdb");
     cr_assert_eq(written.counters[CADRE_PS_COUNTER_applied], COUNTER(self, applied));
+    cr_assert_eq(written.step, 5);
     cadre_manifest_partition_t parts[PARTS_MAX] = {{0}};
     for (uint64_t i = 0; i < count; i++) {
         parts[i] =

@@ -386,6 +386,9 @@ on_log(sim_coordinator_t *self, const cadre_effect_t *event)
     if (strcmp(event->name, "worker_lost") == 0 || strcmp(event->name, "ps_lost") == 0) {
         on_lost(self, event->text);
     }
+    if (strcmp(event->name, "checkpoint_failed") == 0 && strstr(event->text, " after step ")) {
+        sim_check_fail(self->check, "I5: a checkpoint of other steps: %s", event->text);
+    }
     self->has_left = self->has_left || strcmp(event->name, "client_left") == 0;
     if (strcmp(event->name, "replay_failed") == 0 && number) {
         sim_check_given_up(self->check, strtoull(number + strlen("closure="), NULL, 10),

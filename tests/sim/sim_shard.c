@@ -549,7 +549,8 @@ on_stored(sim_shard_t *self, uint64_t checkpoint)
         return; /* abandoned */
     }
     check_snapshot(self);
-    cadre_ps_written_t written = {.checkpoint = checkpoint, .size_bytes = 1};
+    cadre_ps_written_t written = {
+        .checkpoint = checkpoint, .size_bytes = 1, .step = self->snapshot->step};
     snprintf(written.file, sizeof(written.file), "shard-%u.mdb", self->index);
     memcpy(written.counters, self->snapshot->counters, sizeof(written.counters));
     if (sim_chance(self->random, self->plan->write_fails)) {

@@ -445,6 +445,7 @@ cut(cadre_checkpoint_t *self)
 
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
         self->shards[i].assigned = self->links.recovery->places[i].assigned;
+        self->shards[i].step = self->links.recovery->places[i].step;
         cadre_message_t message =
             cadre_effects_message(self->links.effects, CADRE_MESSAGE_SNAPSHOT);
         message.snapshot =
@@ -559,6 +560,7 @@ cadre_checkpoint_on_written(cadre_checkpoint_t *self, uint32_t shard,
 
     cadre_written_shard_t *entry = &self->shards[shard];
     entry->written = true;
+    entry->written_step = written->step;
     snprintf(entry->file, sizeof(entry->file), "%s", written->file);
     entry->size_bytes = written->size_bytes;
     entry->hash = written->hash;

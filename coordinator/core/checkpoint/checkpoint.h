@@ -60,7 +60,10 @@ enum {
 typedef struct {
     bool taken;
     bool written;
-    uint64_t assigned; /* number of the last assignment that the shard's snapshot holds */
+    uint64_t assigned;     /* number of the last assignment that the shard's snapshot holds */
+    uint64_t step;         /* the synchronous step that the cut lies after; 0: none since it was
+                          restored */
+    uint64_t written_step; /* the one that the values come after, as the ps says that wrote them */
     char file[CADRE_NAME_SIZE_MAX + 1];
     uint64_t size_bytes;
     uint64_t hash;

@@ -1,5 +1,6 @@
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,10 +193,31 @@ progress_json(const cadre_checkpoint_t *self)
                      cadre_sequences_json(&self->held));
 }
 
+/* Fails unless each shard has written the values after the synchronous step that the cut lies
+ * after: the others have those, and the progress record says that this step is done (I5). */
+static int
+check_steps(const cadre_checkpoint_t *self)
+{
+    for (uint32_t i = 0; i < self->links.options->ps_count; i++) {
+        const cadre_written_shard_t *shard = &self->shards[i];
+        if (shard->written_step != shard->step) {
+            return cadre_fail(CADRE_ESTATE,
+                              "ps %" PRIu32 " wrote the values after step %" PRIu64
+                              ", and the cut lies after step %" PRIu64,
+                              i, shard->written_step, shard->step);
+        }
+    }
+    return 0;
+}
+
 /* Builds the manifest of the checkpoint under way, which all shards have written. */
 int
 cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **out)
 {
+    int status = check_steps(self);
+    if (status < 0) {
+        return status;
+    }
     json_t *progress = progress_json(self);
     if (!progress) {
         return CADRE_EINVALID;

@@ -13,7 +13,8 @@
 
 /* Builds the manifest of the checkpoint that is about to be committed, without `created`, which the
  * store fills in when it writes the file. The caller ends and frees the manifest. CADRE_EINVALID
- * when the progress record is no JSON object. */
+ * when the progress record is no JSON object, CADRE_ESTATE when a shard has written the values of
+ * another synchronous step than the cut lies after. */
 int cadre_checkpoint_manifest(const cadre_checkpoint_t *self, cadre_manifest_t **manifest);
 
 /* Reads the totals that a manifest holds (its own checkpoint is counted) and the user's progress

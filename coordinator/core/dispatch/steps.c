@@ -107,6 +107,7 @@ on_ended(void *context, uint64_t shard, const cadre_message_t *reply, int status
         on_refused(self, shard, refusal < 0 ? refusal : CADRE_EMALFORMED, reply->reply.text);
         return;
     }
+    cadre_recovery_note_step(self->links.recovery, (uint32_t)shard, self->asked);
     self->pending--;
 }
 
@@ -119,6 +120,7 @@ ask(cadre_steps_t *self, uint64_t step)
     cadre_shard_requests_t *requests =
         self->links.replay->active ? self->links.repairs : self->links.requests;
     self->is_asked = true;
+    self->asked = step;
     self->pending = 0;
     for (uint32_t i = 0; i < shards; i++) {
         if (!self->links.catalogue->placement.is_used[i]) {
@@ -130,7 +132,8 @@ ask(cadre_steps_t *self, uint64_t step)
         message.end_step = (cadre_end_step_message_t){
             .step = step,
             .updates = cadre_step_update_list(self->updates, self->update_count),
-            .shard = i};
+            .shard = i,
+            .after = self->links.recovery->places[i].step};
         cadre_shard_requests_ask(requests, i, &message, on_ended, self, i);
     }
 }

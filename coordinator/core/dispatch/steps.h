@@ -59,6 +59,7 @@ typedef struct {
     size_t update_capacity;
     uint64_t again;   /* number of the step that runs again for a replay; 0: none */
     bool is_asked;    /* END_STEP was sent for the step under way */
+    uint64_t asked;   /* number of the step that END_STEP was sent for last */
     uint32_t pending; /* how many shards have not answered END_STEP */
 } cadre_steps_t;
 

@@ -228,6 +228,8 @@ become_ready(cadre_shard_recovery_t *self, uint32_t shard)
 
     set_state(place, CADRE_PLACE_READY);
     place->holder = ps->task.incarnation;
+    /* Answers of the generation before may have come since begin_restore. */
+    place->step = restored ? 0 : place->step;
     /* CLOSURE carries this sum of the generations of all shards: a worker whose own sum is lower
      * has missed a SHARD message, and waits for it (I3). The difference is added, as the sum has
      * the shard's old generation already. */
@@ -328,6 +330,7 @@ begin_restore(cadre_shard_recovery_t *self, uint32_t shard)
     set_state(place, CADRE_PLACE_RESTORING);
     place->generation = next_generation(self, shard);
     place->holder = 0;
+    place->step = 0;
     place->begin_anew = false;
 
     const cadre_restore_point_t *point = cadre_recovery_point(self, shard);
@@ -880,6 +883,12 @@ uint64_t
 cadre_recovery_next_assignment(cadre_shard_recovery_t *self, uint32_t shard)
 {
     return ++self->places[shard].assigned;
+}
+
+void
+cadre_recovery_note_step(cadre_shard_recovery_t *self, uint32_t shard, uint64_t step)
+{
+    self->places[shard].step = step;
 }
 
 void

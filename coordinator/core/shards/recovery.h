@@ -62,6 +62,8 @@ typedef struct {
     uint64_t holder;
     bool replaying;
     uint64_t assigned; /* number of the last assignment that the shard was asked to make */
+    uint64_t step;     /* the last synchronous step that it has ended, as it says; 0: none since it
+                          was restored */
     /* Index of the restore point that the shard begins with, or began with last. */
     int point;
     /* How many drops had retired at the cut of the shard's last restore point: the shard does not
@@ -210,6 +212,9 @@ const cadre_restore_point_t *cadre_recovery_point(const cadre_shard_recovery_t *
  * it may hold another variable of the same name: the shard must then initialise it. */
 bool cadre_recovery_is_fresh(const cadre_shard_recovery_t *self, uint32_t shard,
                              const cadre_variable_t *variable);
+
+/* Notes that a shard has ended a synchronous step. */
+void cadre_recovery_note_step(cadre_shard_recovery_t *self, uint32_t shard, uint64_t step);
 
 /* Returns the generation in which a ps that joins in this place will serve the shard: the next one
  * while the shard is AWAY. */

@@ -321,7 +321,7 @@ static void
 written(cadre_ps_core_t *core, uint64_t checkpoint, uint64_t now_ms)
 {
     cadre_ps_written_t result = {
-        .checkpoint = checkpoint, .file = "shard-2.mdb", .size_bytes = 99, .hash = 98};
+        .checkpoint = checkpoint, .file = "shard-2.mdb", .size_bytes = 99, .hash = 98, .step = 96};
     result.counters[0] = 97;
     cadre_ps_core_written(core, &result, now_ms);
 }
@@ -339,6 +339,7 @@ Test(ps_core, says_what_was_written_until_the_checkpoint_has_ended)
     cr_assert_eq(message.snapshot_written.size_bytes, 99);
     cr_assert_eq(message.snapshot_written.hash, 98);
     cr_assert_eq(message.snapshot_written.counters.items[0], 97);
+    cr_assert_eq(message.snapshot_written.step, 96);
     cadre_message_fini(&message);
     cadre_ps_core_tick(core, 20 + RESEND_MS);
     cr_assert_eq(count_said(core, CADRE_MESSAGE_SNAPSHOT_WRITTEN), 1);

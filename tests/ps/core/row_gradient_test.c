@@ -237,8 +237,10 @@ static int
 end_step(fixture_t *self, uint64_t step, const cadre_step_update_t *updates, size_t count)
 {
     cadre_message_t message = question(CADRE_MESSAGE_END_STEP, &THE_COORDINATOR);
-    message.end_step = (cadre_end_step_message_t){
-        .step = step, .updates = cadre_step_update_list(updates, count), .generation = GENERATION};
+    message.end_step = (cadre_end_step_message_t){.step = step,
+                                                  .updates = cadre_step_update_list(updates, count),
+                                                  .generation = GENERATION,
+                                                  .after = step - 1};
     return reply_to(self, &THE_COORDINATOR, &message);
 }
 

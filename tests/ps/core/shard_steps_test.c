@@ -20,12 +20,21 @@ push_in_step(fixture_t *self, uint64_t step, uint64_t update, uint64_t version, 
 }
 
 static int
-end_step(fixture_t *self, uint64_t step, const cadre_step_update_t *updates, size_t count)
+end_step_after(fixture_t *self, uint64_t after, uint64_t step, const cadre_step_update_t *updates,
+               size_t count)
 {
     cadre_message_t message = question(CADRE_MESSAGE_END_STEP, &THE_COORDINATOR);
-    message.end_step = (cadre_end_step_message_t){
-        .step = step, .updates = cadre_step_update_list(updates, count), .generation = GENERATION};
+    message.end_step = (cadre_end_step_message_t){.step = step,
+                                                  .updates = cadre_step_update_list(updates, count),
+                                                  .generation = GENERATION,
+                                                  .after = after};
     return reply_to(self, &THE_COORDINATOR, &message);
+}
+
+static int
+end_step(fixture_t *self, uint64_t step, const cadre_step_update_t *updates, size_t count)
+{
+    return end_step_after(self, step - 1, step, updates, count);
 }
 
 static uint64_t
@@ -221,6 +230,28 @@ Test(shard_steps, refuses_an_end_that_contradicts_what_it_holds)
     close_shard(&self);
 }
 
+/* A shard that has missed a step, or has one that the coordinator does not know of, has other
+ * values than the updates were computed from. */
+Test(shard_steps, refuses_an_end_behind_another_step_than_the_last_one)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_in_step(&self, 3, 10, 0, 0.25f), 0);
+    cr_assert_eq(push_in_step(&self, 7, 20, 0, 0.25f), 0);
+    const cadre_step_update_t first[] = {{10, 1}};
+    const cadre_step_update_t second[] = {{20, 1}};
+    cr_assert_eq(end_step_after(&self, 1, 3, first, 1), CADRE_ESTATE, "it has missed step 1");
+    cr_assert(values_are(&self, 1, 1), "and nothing changed");
+    cr_assert_eq(end_step_after(&self, 0, 3, first, 1), 0);
+    cr_assert_eq(end_step_after(&self, 0, 7, second, 1), CADRE_ESTATE, "step 3 is in");
+    cr_expect(strstr(cadre_error_text(), "step 7 comes after step 0, and the last one here is 3"),
+              "%s", cadre_error_text());
+    cr_assert(values_are(&self, 1, 0.75f));
+    cr_assert_eq(end_step_after(&self, 0, 3, first, 1), 0, "that one is over");
+    cr_assert_eq(end_step_after(&self, 3, 7, second, 1), 0, "the numbers have gaps");
+    cr_assert(values_are(&self, 1, 0.5f));
+    close_shard(&self);
+}
+
 Test(shard_steps, a_restored_shard_holds_nothing)
 {
     fixture_t self = open_filled_shard();
@@ -233,6 +264,29 @@ Test(shard_steps, a_restored_shard_holds_nothing)
     cadre_message_t message = question(CADRE_MESSAGE_END_STEP, &THE_COORDINATOR);
     message.end_step = (cadre_end_step_message_t){.step = 2, .generation = GENERATION};
     cr_assert_eq(reply_to(&self, &THE_COORDINATOR, &message), CADRE_EFENCED);
+    close_shard(&self);
+}
+
+/* A step that ends while a cut is open is none of the cut's; a restored shard has ended none. */
+Test(shard_steps, a_snapshot_says_which_step_had_ended_at_its_cut)
+{
+    fixture_t self = open_filled_shard();
+    cr_assert_eq(push_in_step(&self, 3, 10, 0, 0.25f), 0);
+    const cadre_step_update_t first[] = {{10, 1}};
+    cr_assert_eq(end_step_after(&self, 0, 3, first, 1), 0);
+    cr_assert_eq(open_cut(&self, 1, 11, GENERATION), 0);
+    cr_assert_eq(end_step_after(&self, 3, 4, NULL, 0), 0);
+    cr_assert_eq(close_cut(&self, 1, 11, "/draft", GENERATION), 0);
+    cadre_shard_snapshot_t *taken = cadre_shard_effects_take_snapshot(&self.effects);
+    cr_expect_eq(taken->step, 3);
+    cadre_shard_snapshot_destroy(&taken);
+
+    cr_assert_eq(restore(&self, "", 11, GENERATION + 1), 0);
+    cr_assert_eq(open_cut(&self, 2, 11, GENERATION + 1), 0);
+    cr_assert_eq(close_cut(&self, 2, 11, "/draft", GENERATION + 1), 0);
+    taken = cadre_shard_effects_take_snapshot(&self.effects);
+    cr_expect_eq(taken->step, 0);
+    cadre_shard_snapshot_destroy(&taken);
     close_shard(&self);
 }
 

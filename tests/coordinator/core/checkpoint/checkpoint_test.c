@@ -227,6 +227,21 @@ Test(checkpoint, is_given_up_when_a_shard_cannot_write)
     fixture_destroy(&self);
 }
 
+/* One shard's values after another synchronous step than those of the others. */
+Test(checkpoint, is_given_up_when_a_shard_writes_the_values_of_another_step)
+{
+    fixture_t *self = job();
+    cadre_recovery_note_step(&self->core.recovery, 1, 8);
+    bring_to(self, CADRE_CHECKPOINT_WRITING);
+    say_written(self, 0, 9, 0);
+    say_written(self, 1, 9, 0);
+    fixture_turn(self);
+    cr_assert_str_eq(self->core.checkpoint.last_text,
+                     "ps 1 wrote the values after step 0, and the cut lies after step 8");
+    assert_given_up(self, CADRE_ESTATE, true, true);
+    fixture_destroy(&self);
+}
+
 Test(checkpoint, is_given_up_when_the_store_cannot_commit)
 {
     fixture_t *self = job();

@@ -18,6 +18,22 @@ report(fixture_t *self, const cadre_task_t *worker, uint64_t id)
     fixture_turn(self);
 }
 
+/* Puts the closures of a step, the first of which gets the id `first`, and reports them. */
+static void
+report_step(fixture_t *self, const cadre_task_t *worker, uint64_t first)
+{
+    for (uint32_t i = 0; i < STEP; i++) {
+        cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+        closure->may_push = true;
+        fixture_watch(self, closure);
+        cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    }
+    fixture_turn(self);
+    for (uint64_t id = first; id < first + STEP; id++) {
+        report(self, worker, id);
+    }
+}
+
 /* A job whose steps have two closures, of which both were reported: END_STEP is asked. */
 static fixture_t *
 job_that_ends_a_step(void)
@@ -30,16 +46,7 @@ job_that_ends_a_step(void)
     for (uint32_t i = 0; i < PS; i++) {
         cadre_placement_add(&self->core.catalogue.placement, i, 0);
     }
-    for (uint32_t i = 0; i < STEP; i++) {
-        cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
-        closure->may_push = true;
-        fixture_watch(self, closure);
-        cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
-    }
-    fixture_turn(self);
-    for (uint64_t id = 1; id <= STEP; id++) {
-        report(self, &worker, id);
-    }
+    report_step(self, &worker, 1);
     return self;
 }
 
@@ -75,6 +82,25 @@ Test(steps, closures_end_when_every_shard_has_ended_their_step)
     fixture_turn(self);
     cr_assert_eq(self->ended_count, STEP);
     cr_assert_eq(self->core.fatal, 0);
+    fixture_destroy(&self);
+}
+
+Test(steps, each_names_the_one_before_it)
+{
+    fixture_t *self = job_that_ends_a_step();
+    const cadre_task_t worker = fixture_worker(0);
+    for (uint32_t shard = 0; shard < PS; shard++) {
+        cadre_task_t ps = fixture_ps(shard);
+        cr_expect_eq(asked(self, shard)->end_step.after, 0);
+        fixture_reply(self, &ps, asked(self, shard));
+    }
+    fixture_turn(self);
+    fixture_clear(self);
+    report_step(self, &worker, 1 + STEP);
+    for (uint32_t shard = 0; shard < PS; shard++) {
+        cr_expect_eq(asked(self, shard)->end_step.step, 2);
+        cr_expect_eq(asked(self, shard)->end_step.after, 1);
+    }
     fixture_destroy(&self);
 }
 
