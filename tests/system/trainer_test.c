@@ -22,7 +22,7 @@ typedef struct {
     scratch_t scratch;
     char *checkpoints;
     cadre_job_t job;
-    json_t *train;
+    json_t *rows;
     cadre_coordinator_t *coordinator;
     cadre_notices_t *notices;
     int commands[2];
@@ -81,7 +81,7 @@ run_open(run_t *self)
     *self = (run_t){.coordinator = NULL};
     scratch_open(&self->scratch);
     self->checkpoints = scratch_path(&self->scratch, "checkpoints");
-    self->train = write_rows(self);
+    self->rows = write_rows(self);
     read_job(&self->job);
     cr_assert_eq(cadre_notices_open(&self->notices), 0);
     cr_assert_eq(pipe2(self->commands, O_CLOEXEC | O_NONBLOCK), 0);
@@ -89,15 +89,21 @@ run_open(run_t *self)
 }
 
 static void
-run_train(run_t *self)
+run_trainer(run_t *self)
 {
     const cadre_trainer_options_t options = {.job = &self->job,
                                              .coordinator = self->coordinator,
                                              .launched = true,
-                                             .train = self->train,
+                                             .train = self->rows,
                                              .notices = self->notices,
                                              .commands = self->commands[0]};
     cadre_trainer_run(&options, &self->outcome);
+}
+
+static void
+train(run_t *self)
+{
+    run_trainer(self);
     cr_assert_eq(self->outcome.status, 0, "%s", self->outcome.text);
 }
 
@@ -109,7 +115,7 @@ run_close(run_t *self)
     cadre_notices_close(&self->notices);
     close(self->commands[0]);
     close(self->commands[1]);
-    json_decref(self->train);
+    json_decref(self->rows);
     cadre_job_fini(&self->job);
     free(self->checkpoints);
     scratch_close(&self->scratch);
@@ -139,7 +145,7 @@ Test(trainer, leaves_records_for_checkpoints_that_are_taken_after_its_end)
 {
     run_t run;
     run_open(&run);
-    run_train(&run);
+    train(&run);
     const cadre_training_place_t place = place_at_checkpoint(&run);
     cr_expect_eq(place.epoch, EPOCHS);
     cr_expect_eq(place.closures, EPOCHS * BATCHES);
@@ -159,21 +165,50 @@ has_said(const run_t *self, const char *text)
     return has;
 }
 
-Test(trainer, warns_where_a_checkpoint_does_not_say_how_far_training_was)
+/* Closes the coordinator, and opens another one, which resumes the newest checkpoint. */
+static void
+resume(run_t *self)
 {
-    static const char warning[] = "warning: ";
+    cadre_coordinator_close(&self->coordinator);
+    cadre_trainer_outcome_fini(&self->outcome);
+    open_coordinator(self);
+}
+
+static void
+save(run_t *self, const char *progress)
+{
+    int status = cadre_checkpoint_save(self->coordinator, progress, -1, NULL);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+}
+
+Test(trainer, warns_where_a_checkpoint_says_less_than_it_holds)
+{
     run_t run;
     run_open(&run);
-    run_train(&run);
-    cr_expect_not(has_said(&run, warning));
-    cadre_checkpoint_on_progress(run.coordinator, NULL, NULL); /* as a program without records */
-    int status = cadre_checkpoint_save(run.coordinator, NULL, -1, NULL);
-    cr_assert_eq(status, 0, "%s", cadre_error_text());
-    cadre_coordinator_close(&run.coordinator);
-    cadre_trainer_outcome_fini(&run.outcome);
+    train(&run);
+    save(&run, NULL);
+    resume(&run);
+    train(&run);
+    cr_expect_not(has_said(&run, "and says that"), "it says what it holds");
 
-    open_coordinator(&run);
-    run_train(&run);
-    cr_expect(has_said(&run, "does not say how far training was"));
+    cadre_checkpoint_on_progress(run.coordinator, NULL, NULL); /* as a program without records */
+    save(&run, NULL);
+    resume(&run);
+    train(&run);
+    cr_expect(has_said(&run, "and says that 0 had ended: the others were of clients"));
+    run_close(&run);
+}
+
+Test(trainer, refuses_a_checkpoint_that_says_more_than_it_holds)
+{
+    run_t run;
+    run_open(&run);
+    train(&run);
+    save(&run, "{\"epoch\": 1, \"position\": 8, \"closures\": 17, \"evaluations\": 1}");
+    resume(&run);
+    run_trainer(&run);
+    cr_expect_eq(run.outcome.status, CADRE_ECORRUPT);
+    cr_expect(strstr(run.outcome.text, "holds 17 closures, and says that 18 had ended"), "%s",
+              run.outcome.text);
     run_close(&run);
 }

@@ -121,6 +121,30 @@ closure_rows(const cadre_job_t *job)
     return job->batch_size * job->local_steps;
 }
 
+/* Compares what the checkpoint that was resumed says of how far training was with what it holds:
+ * all closures below its cut trained or evaluated. Fails where it says that more have ended. Warns
+ * where it says less, which is right only of clients' closures. */
+static int
+check_resumed(const trainer_t *self, const char *path, uint64_t cut)
+{
+    const cadre_training_place_t *start = &self->plan.start;
+    const uint64_t said = (uint64_t)start->closures + (uint64_t)start->evaluations;
+    const uint64_t held = cut - 1;
+    if (said > held) {
+        return cadre_fail(CADRE_ECORRUPT,
+                          "%s holds %llu closures, and says that %llu had ended: its values are "
+                          "of another place in the data",
+                          path, (unsigned long long)held, (unsigned long long)said);
+    }
+    if (said < held) {
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                         "warning: %s holds %llu closures, and says that %llu had ended: the "
+                         "others were of clients, or their rows are trained on again",
+                         path, (unsigned long long)held, (unsigned long long)said);
+    }
+    return 0;
+}
+
 /* Begins the plan where the checkpoint that was resumed says that training was. */
 static int
 resume_plan(trainer_t *self, const char *path, uint64_t cut, const char *progress)
@@ -141,12 +165,9 @@ resume_plan(trainer_t *self, const char *path, uint64_t cut, const char *progres
                           path, (long long)plan->start.position, (long long)plan->rows);
     }
 
-    /* One of cut 1 may be of the time before the plan was made: nothing had trained. */
-    if (!progress && cut > 1) {
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "warning: %s does not say how far training was: its values are trained "
-                         "on from the first row",
-                         path);
+    status = check_resumed(self, path, cut);
+    if (status < 0) {
+        return status;
     }
     cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
                      "resumed from %s: epoch %lld, row %lld, %lld closures done", path,
