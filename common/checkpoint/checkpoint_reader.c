@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -600,9 +601,20 @@ typedef struct {
 
 static const size_t NONE = SIZE_MAX;
 
+/* What the chunks of one partition say of its changes. */
+typedef struct {
+    bool has_values;
+    cadre_change_counts_t of_values;
+    bool has_slots;
+    uint64_t slot_steps;
+} changes_t;
+
 typedef struct {
     const cadre_checkpoint_reader_t *reader;
     uint32_t shard;
+    /* Of the variable whose chunks are read, on this shard: of each of its partitions. */
+    const cadre_manifest_variable_t *changed;
+    changes_t *changes;
     size_t *newest; /* for each variable the index of its kind found last; NONE at the start */
     kind_t *kinds;
     size_t kind_count;
@@ -703,6 +715,47 @@ check_place(walk_t *self, const cadre_manifest_variable_t *variable, size_t kind
     return 0;
 }
 
+/* Compares the steps of a chunk with those that other kinds of its partition have: values and slots
+ * of the optimizer are of one step. */
+static int
+check_steps(walk_t *self, const cadre_manifest_variable_t *variable,
+            const cadre_shard_chunk_t *chunk)
+{
+    char why[160];
+    if (cadre_shard_chunk_count(chunk) == 0) {
+        return 0;
+    }
+    if (self->changed != variable) {
+        free(self->changes);
+        self->changes = cadre_calloc(variable->partition_count, sizeof(*self->changes));
+        self->changed = variable;
+    }
+
+    changes_t *changes = &self->changes[self->last_partition];
+    if (strcmp(chunk->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0) {
+        changes->has_values = true;
+        cadre_shard_chunk_count_changes(chunk, &changes->of_values);
+    } else if (changes->has_slots && changes->slot_steps != chunk->steps) {
+        snprintf(why, sizeof(why),
+                 "is of step %llu, and another slot of the partition of step %llu",
+                 (unsigned long long)chunk->steps, (unsigned long long)changes->slot_steps);
+        return fail_chunk(self, chunk, why);
+    } else {
+        changes->has_slots = true;
+        changes->slot_steps = chunk->steps;
+    }
+
+    if (changes->has_values && changes->has_slots &&
+        !cadre_change_counts_fit(&changes->of_values, changes->slot_steps)) {
+        snprintf(why, sizeof(why),
+                 "is in a partition with values of step %llu and optimizer slots of step %llu",
+                 (unsigned long long)changes->of_values.steps,
+                 (unsigned long long)changes->slot_steps);
+        return fail_chunk(self, chunk, why);
+    }
+    return 0;
+}
+
 /* Checks one chunk of a shard and adds its elements to its kind. */
 static int
 visit(void *context, const cadre_shard_chunk_t *chunk)
@@ -722,6 +775,10 @@ visit(void *context, const cadre_shard_chunk_t *chunk)
     }
 
     status = check_place(self, variable, kind, chunk);
+    if (status < 0) {
+        return status;
+    }
+    status = check_steps(self, variable, chunk);
     if (status < 0) {
         return status;
     }
@@ -761,6 +818,7 @@ read_shards(walk_t *self, cadre_checkpoint_reader_t *reader)
         cadre_shard_reader_t *shard = NULL;
         self->shard = (uint32_t)k;
         self->last = NONE;
+        self->changed = NULL;
         int status = open_shard(reader, k, NULL, &shard);
         if (status != 0) {
             return status;
@@ -830,6 +888,7 @@ walk_fini(walk_t *self)
 {
     free(self->kinds);
     free(self->newest);
+    free(self->changes);
 }
 
 /* Reads and checks every record of a checkpoint, and lists what is there; `contents` may be NULL.

@@ -142,6 +142,14 @@ cadre_shard_chunk_count_changes(const cadre_shard_chunk_t *chunk, cadre_change_c
     counts->steps = cadre_max_u64(counts->steps, chunk->steps);
 }
 
+bool
+cadre_change_counts_fit(const cadre_change_counts_t *of_values, uint64_t steps)
+{
+    const uint64_t others = of_values->version - of_values->steps;
+    const bool is_exact = others > 0 && others < UINT32_MAX; /* as the header can say */
+    return is_exact ? steps == of_values->steps : steps <= of_values->steps;
+}
+
 int64_t
 cadre_shard_chunk_count(const cadre_shard_chunk_t *chunk)
 {

@@ -63,6 +63,11 @@ typedef struct {
     uint64_t steps;
 } cadre_change_counts_t;
 
+/* Returns whether slots that were written after `steps` steps of the optimizer can belong to values
+ * with these counts. They were written at one moment; but of values in an older file every change
+ * may count as a step. */
+bool cadre_change_counts_fit(const cadre_change_counts_t *of_values, uint64_t steps);
+
 /* The counters of updates that a shard has at the cut, by their names in the struct and in the
  * manifest. */
 #define CADRE_SHARD_COUNTER_LIST(X)                                                                \

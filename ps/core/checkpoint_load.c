@@ -1,5 +1,6 @@
 #include "ps/core/checkpoint_load.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,26 @@ judge(const work_t *self, bool *lacks_slots, bool *lacks_average)
     return 0;
 }
 
+/* Fails where slots that were read are of another step of the optimizer than the values. */
+static int
+check_steps(const work_t *self)
+{
+    const cadre_partition_spec_t *spec = cadre_partition_spec(self->load->partition);
+    for (size_t i = self->chunks; i < self->count; i++) {
+        const piece_t *piece = &self->pieces[i];
+        const cadre_change_counts_t *of_values = &self->pieces[i % self->chunks].counts;
+        if (piece->status == 0 && !cadre_change_counts_fit(of_values, piece->counts.steps)) {
+            return cadre_fail(CADRE_ECORRUPT,
+                              "the checkpoint has its values of step %" PRIu64
+                              " and slot %s of step %" PRIu64,
+                              of_values->steps,
+                              cadre_optimizer_slot_name(&spec->optimizer, (size_t)slot_of(self, i)),
+                              piece->counts.steps);
+        }
+    }
+    return 0;
+}
+
 /* Begins the running average with the loaded values where the variable keeps one and the checkpoint
  * lacks it (`is_lacking`). */
 static void
@@ -239,6 +260,7 @@ fill(work_t *self, const cadre_lanes_t *lanes, const cadre_give_up_t *give_up)
     if (status == 0) {
         status = judge(self, &lacks_slots, &lacks_average);
     }
+    status = status < 0 ? status : check_steps(self);
     /* The slots get initial values, since the checkpoint has those of another optimizer. */
     if (status == 0 && lacks_slots) {
         status = for_all(self, self->chunks, lanes, give_up, initialise_piece);

@@ -238,7 +238,8 @@ typedef struct {
     int status;      /* of open */
     int read_status; /* of reads of values */
     bool has_slots;
-    bool knows; /* variable 1 */
+    uint64_t steps; /* of the slots */
+    bool knows;     /* variable 1 */
     cadre_stored_variable_t stored;
     int64_t elements_read;
 } fake_t;
@@ -286,7 +287,9 @@ fake_read(void *context, const cadre_checkpoint_range_t *range, void *out,
         ((float *)out)[i] = is_value ? number : -number;
     }
     self->elements_read += range->count;
-    *counts = (cadre_change_counts_t){.version = is_value ? 21 : 20, .steps = is_value ? 19 : 20};
+    /* As an older writer has it, which counted each change of values as a step. */
+    const uint64_t changes = is_value ? 21 : self->steps;
+    *counts = (cadre_change_counts_t){.version = changes, .steps = changes};
     return 0;
 }
 
@@ -337,6 +340,7 @@ new_fake(void)
 {
     return (fake_t){.knows = true,
                     .has_slots = true,
+                    .steps = 20,
                     .stored = {.dtype = CADRE_F32, .rank = 2, .shape = {500, COLUMNS}}};
 }
 
@@ -434,8 +438,14 @@ Test(shard, refuses_a_variable_that_the_checkpoint_holds_otherwise)
     cr_assert_eq(create_middle(&self), CADRE_ECORRUPT);
     fake.read_status = CADRE_ENOTFOUND;
     cr_assert_eq(create_middle(&self), CADRE_ECORRUPT, "named and not there");
-    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
     fake.read_status = 0;
+    fake.steps = 22;
+    cr_assert_eq(create_middle(&self), CADRE_ECORRUPT, "slots of a later step than the values");
+    cr_expect(strstr(cadre_error_text(), "weights, partition 1: the checkpoint has its values of "
+                                         "step 21 and slot momentum_step of step 22"),
+              "%s", cadre_error_text());
+    fake.steps = 20;
+    cr_assert_eq(cadre_shard_partition_count(self.shard), 0);
     cr_assert_eq(create_middle(&self), 0, "and a later try may succeed");
     close_shard(&self);
 }
