@@ -81,6 +81,7 @@ typedef struct {
     uint64_t told_withdrawals; /* withdrawals of keys that the core knows of */
     bool is_guarded;           /* the control socket is guarded by keys */
     bool hosts;                /* all tasks are in this process */
+    cadre_look_t look;         /* before this thread sleeps, where they are */
     bool disconnected;         /* a connection has closed: find out whose it was */
     int looks;                 /* how many more times the core sends each peer a message, to find
                                 * who is gone (LOOKS) */
@@ -671,7 +672,7 @@ wait_for_work(actor_t *self, zmq_pollitem_t *items, uint64_t due_ms, bool busy, 
     if (rests) {
         cadre_poll(items, RESTING, REST_MS);
     }
-    cadre_poll(items, count, timeout_ms);
+    cadre_poll_looking(self->hosts ? &self->look : NULL, items, count, timeout_ms);
 }
 
 /* Runs the actor's thread: turn after turn until CADRE_PIPE_STOP comes, then closes the sockets. */

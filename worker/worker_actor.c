@@ -76,6 +76,7 @@ struct cadre_worker_actor {
     void *woken;             /* the other end */
     bool is_woken;           /* something is in that pipe */
     bool had_input;          /* the last wait ended because something had come */
+    cadre_look_t look;       /* before this thread sleeps */
     cadre_queue_t events;    /* cadre_worker_event_t that a slot has left to this thread */
     cadre_outbox_t messages; /* messages that a slot has left to this thread */
     cadre_outbox_t answers;  /* of that ps; empty between calls */
@@ -699,7 +700,8 @@ poll_items(cadre_worker_actor_t *self, int count, long timeout_ms)
 {
     cadre_shortcut_unlock(self->options.shortcut);
     rest(self);
-    bool stirred = cadre_poll(self->items, count, timeout_ms) > 0;
+    bool stirred = cadre_poll_looking(self->options.shortcut ? &self->look : NULL, self->items,
+                                      count, timeout_ms) > 0;
     cadre_shortcut_lock(self->options.shortcut);
     self->had_input = stirred;
     self->now_ms = (uint64_t)cadre_clock_now_ms();

@@ -43,7 +43,8 @@ start_slots(cadre_worker_threads_t *self, cadre_context_t *context)
                                                     .device = self->options.device,
                                                     .registry = self->options.registry,
                                                     .lane =
-                                                        cadre_trace_lane(self->options.trace, i)};
+                                                        cadre_trace_lane(self->options.trace, i),
+                                                    .looks = self->options.shortcut != NULL};
         int status = cadre_slot_actor_open(context, &options, &self->slots[i]);
         if (status < 0) {
             return status;

@@ -144,3 +144,28 @@ cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms)
 
     return found;
 }
+
+typedef struct {
+    zmq_pollitem_t *items;
+    int count;
+} items_t;
+
+static bool
+have_event(void *context)
+{
+    const items_t *self = context;
+    return cadre_poll(self->items, self->count, 0) > 0;
+}
+
+int
+cadre_poll_looking(cadre_look_t *look, zmq_pollitem_t *items, int count, long timeout_ms)
+{
+    if (!look || timeout_ms == 0) {
+        return cadre_poll(items, count, timeout_ms);
+    }
+    items_t context = {.items = items, .count = count};
+    const bool has_come = cadre_look(look, have_event, &context);
+    const int found = cadre_poll(items, count, has_come ? 0 : timeout_ms);
+    cadre_look_end(look);
+    return found;
+}

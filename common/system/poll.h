@@ -14,10 +14,15 @@
 
 #include <zmq.h>
 
+#include "common/system/look.h"
+
 /* Waits until an item has one of its events, at most `timeout_ms` (-1: without limit), and sets the
  * revents of all items, as zmq_poll. Returns how many items have an event; 0 when the time is over.
  * A signal does not end the wait. A socket whose context is being closed gets all events it asked
  * for, so that its owner's next call fails with that. */
 int cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms);
+
+/* The same, but looks for a moment before it sleeps (look.h); NULL: it does not. */
+int cadre_poll_looking(cadre_look_t *look, zmq_pollitem_t *items, int count, long timeout_ms);
 
 #endif

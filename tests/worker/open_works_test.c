@@ -22,7 +22,7 @@ Test(open_works, go_into_the_queue_at_the_end_of_a_turn_in_their_order)
     cadre_open_works_put(&works, queue);
     cadre_open_works_put(&works, queue); /* nothing was started since */
     for (size_t i = 0; i < PLACES; i++) {
-        cadre_work_t *work = cadre_work_queue_take(queue);
+        cadre_work_t *work = cadre_work_queue_take(queue, NULL);
         cr_assert_eq(work->run, &runs[i]);
         cadre_open_works_end(&works, work);
         cr_expect_null(cadre_open_works_at(&works, runs[i].slot));

@@ -78,7 +78,9 @@ run(void *pipe, void *argument)
     self->runner = cadre_program_runner_new(self->options.device, self->slot, &self->link);
     cadre_work_t *work = NULL;
     int64_t since_us = cadre_clock_now_us();
-    while ((work = cadre_work_queue_take(self->options.queue))) {
+    cadre_look_t look = {.mean_us = 0};
+    while (
+        (work = cadre_work_queue_take(self->options.queue, self->options.looks ? &look : NULL))) {
         run_work(self, work, since_us);
         if (cadre_pipe_send(pipe, CADRE_SLOT_ENDED, work) < 0) { /* the worker is closing */
             cadre_work_destroy(&work);

@@ -23,6 +23,7 @@ typedef struct {
     cadre_device_t *device;
     const cadre_registry_t *registry;
     cadre_trace_lane_t *lane; /* NULL: no trace */
+    bool looks;               /* for works, before it sleeps (common/system/look.h) */
 } cadre_slot_actor_options_t;
 
 /* Opens a slot of the device and starts the thread. Fails with CADRE_EIO when the system has no

@@ -1,6 +1,7 @@
 #include "worker/slot/work_queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -14,6 +15,7 @@ struct cadre_work_queue {
     cadre_work_t *first;
     cadre_work_t **last_p;
     size_t count;     /* works in the queue */
+    atomic_bool ends; /* a hint, for slots that look: there are works, or the queue is closed */
     size_t low;       /* a rest ends when there are fewer works; 0: no thread rests */
     bool disturbed;   /* the rest, or the next one, is to end */
     unsigned waiting; /* slots in take */
@@ -57,6 +59,20 @@ cadre_work_queue_destroy(cadre_work_queue_t **self_p)
     free(self);
 }
 
+/* Under the lock: notes whether a slot that takes need not wait. */
+static void
+note_ends(cadre_work_queue_t *self)
+{
+    atomic_store_explicit(&self->ends, self->first || self->closed, memory_order_relaxed);
+}
+
+static bool
+ends_waiting(void *context)
+{
+    const cadre_work_queue_t *self = context;
+    return atomic_load_explicit(&self->ends, memory_order_relaxed);
+}
+
 /* Appends a list of works, linked by `next`. Wakes as many slots as there are new works, but no
  * more than wait; after the lock is given back, so that they do not run into it. */
 void
@@ -77,6 +93,7 @@ cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first)
     *self->last_p = first;
     self->last_p = last_p;
     self->count += count;
+    note_ends(self);
     unsigned wake = (unsigned)cadre_min_u64(count, self->waiting);
     pthread_mutex_unlock(&self->lock);
     for (unsigned i = 0; i < wake; i++) {
@@ -105,8 +122,11 @@ take_first(cadre_work_queue_t *self)
 /* Waits for the oldest work and takes it; NULL once the queue is closed. Ends a rest when few works
  * are left, after the lock is given back. */
 cadre_work_t *
-cadre_work_queue_take(cadre_work_queue_t *self)
+cadre_work_queue_take(cadre_work_queue_t *self, cadre_look_t *look)
 {
+    if (look) {
+        cadre_look(look, ends_waiting, self);
+    }
     pthread_mutex_lock(&self->lock);
     while (!self->first && !self->closed) {
         self->waiting++;
@@ -116,7 +136,11 @@ cadre_work_queue_take(cadre_work_queue_t *self)
 
     cadre_work_t *work = self->closed ? NULL : take_first(self);
     bool is_low = self->count < self->low;
+    note_ends(self);
     pthread_mutex_unlock(&self->lock);
+    if (look) {
+        cadre_look_end(look);
+    }
     if (is_low) {
         pthread_cond_signal(&self->lowered);
     }
@@ -132,6 +156,7 @@ cadre_work_queue_clear(cadre_work_queue_t *self)
     self->first = NULL;
     self->last_p = &self->first;
     self->count = 0;
+    note_ends(self);
     pthread_mutex_unlock(&self->lock);
     return first;
 }
@@ -181,6 +206,7 @@ cadre_work_queue_close(cadre_work_queue_t *self)
 {
     pthread_mutex_lock(&self->lock);
     self->closed = true;
+    note_ends(self);
     pthread_mutex_unlock(&self->lock);
     pthread_cond_broadcast(&self->filled);
 }

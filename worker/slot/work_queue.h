@@ -12,6 +12,7 @@
 #ifndef CADRE_WORKER_SLOT_WORK_QUEUE_H
 #define CADRE_WORKER_SLOT_WORK_QUEUE_H
 
+#include "common/system/look.h"
 #include "worker/slot/work.h"
 
 typedef struct cadre_work_queue cadre_work_queue_t;
@@ -24,8 +25,9 @@ void cadre_work_queue_destroy(cadre_work_queue_t **self_p);
 /* Appends a list of works linked by `next`, which the queue owns from now on. */
 void cadre_work_queue_put(cadre_work_queue_t *self, cadre_work_t *first);
 
-/* Waits for the oldest work, which is the caller's then; NULL once the queue is closed. */
-cadre_work_t *cadre_work_queue_take(cadre_work_queue_t *self);
+/* Waits for the oldest work, which is the caller's then; NULL once the queue is closed. Looks for a
+ * moment before it sleeps; with NULL for `look` it does not. */
+cadre_work_t *cadre_work_queue_take(cadre_work_queue_t *self, cadre_look_t *look);
 
 /* Waits while at least `low` works wait for a slot, `rest_us` at the longest; ends at once where
  * cadre_work_queue_disturb was called since the rest before. One thread at a time. */

@@ -143,6 +143,32 @@ Test(poll, loses_no_wake_up)
     cadre_context_close(&context);
 }
 
+/* Whether it looks or sleeps until it comes. */
+Test(poll, looks_for_sockets_and_descriptors)
+{
+    pair_t pair = open_pair();
+    int descriptor = eventfd(0, EFD_CLOEXEC);
+    zmq_pollitem_t items[] = {{.socket = pair.right, .events = ZMQ_POLLIN},
+                              {.fd = descriptor, .events = ZMQ_POLLIN}};
+    cadre_look_t looks[] = {{.mean_us = 0}, {.mean_us = CADRE_LOOK_WAIT_US + 1}};
+    for (size_t i = 0; i < 3; i++) {
+        cadre_look_t *look = i < 2 ? &looks[i] : NULL;
+        cadre_pipe_message_t message;
+        uint64_t number = 1;
+        cr_expect_eq(cadre_poll_looking(look, items, 2, 1), 0);
+        cr_assert_eq(cadre_pipe_send(pair.left, 1, NULL), 0);
+        cr_expect_eq(cadre_poll_looking(look, items, 2, LONG_MS), 1);
+        cr_expect_eq(items[0].revents, ZMQ_POLLIN);
+        cr_assert_eq(cadre_pipe_receive(pair.right, &message), 0);
+        cr_assert_eq(write(descriptor, &number, sizeof(number)), (ssize_t)sizeof(number));
+        cr_expect_eq(cadre_poll_looking(look, items, 2, LONG_MS), 1);
+        cr_expect_eq(items[1].revents, ZMQ_POLLIN);
+        cr_assert_eq(read(descriptor, &number, sizeof(number)), (ssize_t)sizeof(number));
+    }
+    close(descriptor);
+    close_pair(&pair);
+}
+
 Test(poll, takes_more_items_than_fit_its_stack)
 {
     enum { MANY = 100 };

@@ -29,7 +29,7 @@ Test(work_queue, gives_works_in_order)
     cadre_work_queue_put(queue, works(1));
     const uint64_t expected[] = {1, 2, 3, 1};
     for (size_t i = 0; i < 4; i++) {
-        cadre_work_t *work = cadre_work_queue_take(queue);
+        cadre_work_t *work = cadre_work_queue_take(queue, NULL);
         cr_expect_eq(work->examples, expected[i]);
         cadre_work_destroy(&work);
     }
@@ -51,7 +51,7 @@ Test(work_queue, can_be_cleared_and_filled_again)
     }
     cr_expect_eq(count, 2);
     cadre_work_queue_put(queue, works(1));
-    work = cadre_work_queue_take(queue);
+    work = cadre_work_queue_take(queue, NULL);
     cr_expect_not_null(work);
     cadre_work_destroy(&work);
     cadre_work_queue_put(queue, works(2)); /* destroyed with it */
@@ -64,7 +64,8 @@ take_all(void *argument)
     cadre_work_queue_t *queue = argument;
     uint64_t sum = 0;
     cadre_work_t *work = NULL;
-    while ((work = cadre_work_queue_take(queue))) {
+    cadre_look_t look = {.mean_us = 0};
+    while ((work = cadre_work_queue_take(queue, &look))) {
         sum += work->examples;
         cadre_work_destroy(&work);
     }
@@ -133,7 +134,7 @@ Test(work_queue, lets_rest_for_the_time_only_while_works_wait)
 static void *
 take_one(void *argument)
 {
-    cadre_work_t *work = cadre_work_queue_take(argument);
+    cadre_work_t *work = cadre_work_queue_take(argument, NULL);
     cadre_work_destroy(&work);
     return NULL;
 }
