@@ -56,6 +56,9 @@ struct cadre_coordinator {
     int checkpoint_keep;
     /* Other tasks may know the address: it was given by the caller or the cluster's description. */
     bool invited;
+    /* What records progress without counting closures of clients; NULL: another does, or none. */
+    cadre_progress_callback_t on_progress;
+    void *progress_context;
     cadre_log_callback_t log;
     void *log_context;
     cadre_local_tasks_t *local; /* ps and worker in this process; NULL: none */

@@ -113,10 +113,30 @@ cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress, int64_t t
     return status;
 }
 
+/* Asks the callback that gets the cut alone. */
+static char *
+progress_at_cut(void *context, uint64_t cut, uint64_t of_clients)
+{
+    const cadre_coordinator_t *self = context;
+    (void)of_clients;
+    return self->on_progress(self->progress_context, cut);
+}
+
 /* Sets the callback that gives the progress record of automatic checkpoints. */
 void
 cadre_checkpoint_on_progress(cadre_coordinator_t *self, cadre_progress_callback_t callback,
                              void *context)
+{
+    cadre_gate_lock(self->gate);
+    self->on_progress = callback;
+    self->progress_context = context;
+    cadre_checkpoint_ask_progress(&self->core.checkpoint, callback ? progress_at_cut : NULL, self);
+    cadre_gate_unlock(self->gate);
+}
+
+/* Sets the callback that gets the cut, and how much of it is of clients. */
+void
+cadre_checkpoint_on_cut(cadre_coordinator_t *self, cadre_cut_callback_t callback, void *context)
 {
     cadre_gate_lock(self->gate);
     cadre_checkpoint_ask_progress(&self->core.checkpoint, callback, context);

@@ -46,9 +46,10 @@ sim_coordinator_take_ended(sim_coordinator_t *self)
 
 /* What the user's program knows of a cut. */
 static char *
-on_progress(void *context, uint64_t cut)
+on_progress(void *context, uint64_t cut, uint64_t of_clients)
 {
     (void)context;
+    (void)of_clients;
     return cadre_asprintf("{\"cut\": %" PRIu64 "}", cut);
 }
 

@@ -6,10 +6,11 @@
  *          which epoch and row a checkpoint's cut stands at while the trainer keeps scheduling.
  *          Where the rest of the run becomes known only later (after an evaluation, or when the
  *          time is over), the trainer then hands the coordinator another plan
- *          (cadre_checkpoint_on_progress), which begins at that place.
+ *          (cadre_checkpoint_on_cut), which begins at that place.
  *
  * The trainer schedules the batches of an epoch in order, then the evaluation when one is due.
- * Closures get their ids in that order without gaps, so what closure n does can be computed.
+ * Closures get their ids in that order without gaps, so what closure n does can be computed. Ids of
+ * clients' closures, which lie between them, are left out of the numbers here.
  *
  * A pass goes once over the rows, in an order of its own. An epoch is a pass, or `steps_per_epoch`
  * batches: passes then follow one another without regard to epochs.

@@ -69,12 +69,12 @@ cadre_training_records_encode(const cadre_training_records_t *self,
 }
 
 /* Callback of the coordinator, on its thread: returns the progress record of a checkpoint whose cut
- * is closure id `cut`. */
+ * is closure id `cut`. The plan counts the ids of its own closures alone. */
 static char *
-progress_at_cut(void *context, uint64_t cut)
+progress_at_cut(void *context, uint64_t cut, uint64_t of_clients)
 {
     const cadre_training_record_t *record = context;
-    cadre_training_place_t place = cadre_training_plan_at(&record->plan, cut);
+    cadre_training_place_t place = cadre_training_plan_at(&record->plan, cut - of_clients);
     if (record->since_ms > 0) {
         place.watch.elapsed_ms += cadre_clock_now_ms() - record->since_ms;
     }
@@ -94,5 +94,5 @@ cadre_training_records_give(cadre_training_records_t *self, const cadre_training
     record->plan.start = timed(self, place);
     record->plan.first_id = plan->first_id + (uint64_t)done;
     record->since_ms = self->is_timed ? cadre_clock_now_ms() : 0;
-    cadre_checkpoint_on_progress(self->coordinator, progress_at_cut, record);
+    cadre_checkpoint_on_cut(self->coordinator, progress_at_cut, record);
 }

@@ -440,7 +440,8 @@ cut(cadre_checkpoint_t *self)
     set_state(self, CADRE_CHECKPOINT_CUT);
     note_what_is_below(self);
     if (!self->progress && self->on_progress) {
-        self->progress = self->on_progress(self->progress_context, self->cut);
+        self->progress =
+            self->on_progress(self->progress_context, self->cut, self->links.begun->of_clients);
     }
 
     for (uint32_t i = 0; i < self->links.options->ps_count; i++) {

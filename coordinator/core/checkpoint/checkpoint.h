@@ -72,8 +72,8 @@ typedef struct {
 } cadre_written_shard_t;
 
 /* Returns the program's progress record for a cut: JSON text, which the checkpoint frees; NULL:
- * none. */
-typedef char *(*cadre_progress_t)(void *context, uint64_t cut);
+ * none. `of_clients`: how many ids below the cut closures of clients were given in this session. */
+typedef char *(*cadre_progress_t)(void *context, uint64_t cut, uint64_t of_clients);
 
 /* The objects that a checkpoint reads and calls; borrowed for its life. */
 typedef struct {

@@ -31,6 +31,7 @@ cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure)
     cadre_assert(closure->id == 0);
     closure->id = self->next_id;
     self->next_id += closure->steps;
+    self->of_clients += cadre_closure_is_of_client(closure) ? closure->steps : 0;
     self->steps += closure->may_push ? closure->steps : 0;
     closure->number = ++self->total;
     cadre_u64_map_put(&self->closures, closure->id, closure);

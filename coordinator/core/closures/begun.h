@@ -18,6 +18,7 @@
 typedef struct {
     cadre_u64_map_t closures; /* closures that were begun and have not ended, by id */
     uint64_t next_id;         /* id of the next closure to be begun */
+    uint64_t of_clients;      /* ids that closures of clients were given, in this session */
     uint64_t total;           /* closures that were given an id, those before a resume included */
     uint64_t steps;           /* steps of the closures begun in this session that may push */
     uint64_t refused;         /* closures that failed before they had an id, in this session */

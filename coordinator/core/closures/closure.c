@@ -186,6 +186,12 @@ cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation)
 }
 
 bool
+cadre_closure_is_of_client(const cadre_closure_t *self)
+{
+    return self->group && self->group->is_unpaced;
+}
+
+bool
 cadre_closure_is_apart(const cadre_closure_t *self)
 {
     return self->overruns > 0 || cadre_suspicion_is_strong(&self->suspicion);

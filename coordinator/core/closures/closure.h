@@ -157,6 +157,9 @@ void cadre_closure_destroy(cadre_closure_t **self_p);
 /* Begins another attempt, on the worker with this incarnation. */
 void cadre_closure_hand_to(cadre_closure_t *self, uint64_t incarnation);
 
+/* Returns whether a client has scheduled it, not the job's program. */
+bool cadre_closure_is_of_client(const cadre_closure_t *self);
+
 /* Returns whether the closure is handed out apart from all others, to a worker chosen for it
  * (dispatch/trials.h). */
 bool cadre_closure_is_apart(const cadre_closure_t *self);

@@ -702,6 +702,14 @@ typedef char *(*cadre_progress_callback_t)(void *context, uint64_t cut);
 CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
                                             cadre_progress_callback_t callback, void *context);
 
+/* Does the same, in place of it, for a program that counts its closures by their ids in a job with
+ * `client_closures`: `of_clients` is how many ids below the cut closures of clients have taken
+ * since the coordinator was opened. The program's own closures have the rest of those from the cut
+ * on that cadre_checkpoint_resumed gives, or from 1. */
+typedef char *(*cadre_cut_callback_t)(void *context, uint64_t cut, uint64_t of_clients);
+CADRE_API void cadre_checkpoint_on_cut(cadre_coordinator_t *self, cadre_cut_callback_t callback,
+                                       void *context);
+
 /* Tells whether a checkpoint was resumed, and gives its path, its cut and the caller's progress
  * record (NULL when none). The strings live as long as the coordinator. */
 CADRE_API bool cadre_checkpoint_resumed(const cadre_coordinator_t *self, const char **path,

@@ -133,6 +133,35 @@ Test(checkpoint, dispatch_goes_on_while_the_cut_waits_for_what_is_below_it)
     fixture_destroy(&self);
 }
 
+/* Notes the cut as a program counts that leaves out closures of clients. */
+static char *
+note_own_cut(void *context, uint64_t cut, uint64_t of_clients)
+{
+    *(uint64_t *)context = cut - of_clients;
+    return NULL;
+}
+
+/* A record that counted closures of clients would tell a place in the data that is too far. */
+Test(checkpoint, tells_how_many_ids_below_its_cut_are_of_clients)
+{
+    fixture_t *self = job();
+    uint64_t own_cut = 0;
+    cadre_checkpoint_ask_progress(&self->core.checkpoint, note_own_cut, &own_cut);
+    fixture_schedule(self, 1);
+    cadre_closure_t *of_client = cadre_closure_new(1);
+    of_client->steps = 5;
+    of_client->group = cadre_closure_group_new_unpaced();
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, of_client), 0);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, 9, 0, "/ckpt/.tmp-9");
+    cr_assert_eq(self->core.checkpoint.cut, 8);
+    cr_expect_eq(own_cut, 3, "%zu", (size_t)own_cut);
+    fixture_destroy(&self);
+}
+
 Test(checkpoint, an_assignment_says_of_which_cut_it_comes_after)
 {
     fixture_t *self = job();
@@ -717,9 +746,10 @@ typedef struct {
 } progress_calls_t;
 
 static char *
-say_progress(void *context, uint64_t cut)
+say_progress(void *context, uint64_t cut, uint64_t of_clients)
 {
     progress_calls_t *calls = context;
+    cr_expect_eq(of_clients, 0);
     calls->calls++;
     calls->cut = cut;
     return cadre_strdup("{\"position\": 12}");

@@ -59,3 +59,24 @@ Test(begun, goes_on_where_a_checkpoint_was_cut)
     cadre_begun_fini(&self);
     cadre_closure_destroy(&closure);
 }
+
+Test(begun, tells_the_ids_of_closures_of_clients_from_the_others)
+{
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    cadre_closure_t *own = add(&self, 3);
+    cr_assert_eq(self.of_clients, 0);
+    cadre_closure_t *of_client = cadre_closure_new(1);
+    of_client->steps = 2;
+    of_client->group = cadre_closure_group_new_unpaced();
+    cadre_begun_add(&self, of_client);
+    cadre_closure_t *grouped = cadre_closure_new(1);
+    grouped->group = cadre_closure_group_new(true);
+    cadre_begun_add(&self, grouped);
+    cr_assert_eq(self.next_id, 7);
+    cr_assert_eq(self.of_clients, 2);
+    cadre_begun_fini(&self);
+    cadre_closure_destroy(&own);
+    cadre_closure_destroy(&of_client);
+    cadre_closure_destroy(&grouped);
+}
