@@ -305,16 +305,37 @@ cadre_coordinator_status_json(cadre_coordinator_t *self, char **text)
     return 0;
 }
 
-/* Returns the counters of the job, and how many tasks and closures there are now. */
+/* Under the lock: returns the counters of the job, and how many tasks and closures there are. */
+static cadre_totals_t
+totals_now(const cadre_core_t *core)
+{
+    cadre_totals_t totals = core->totals;
+    totals.workers = (int)core->membership.worker_count;
+    totals.ps = (int)core->membership.ps_joined;
+    totals.queued = cadre_closure_queue_waiting(&core->queue);
+    totals.in_flight = core->queue.in_flight;
+    return totals;
+}
+
 cadre_totals_t
 cadre_coordinator_totals(cadre_coordinator_t *self)
 {
     cadre_gate_lock(self->gate);
-    cadre_totals_t totals = self->core.totals;
-    totals.workers = (int)self->core.membership.worker_count;
-    totals.ps = (int)self->core.membership.ps_joined;
-    totals.queued = cadre_closure_queue_waiting(&self->core.queue);
-    totals.in_flight = self->core.queue.in_flight;
+    cadre_totals_t totals = totals_now(&self->core);
+    cadre_gate_unlock(self->gate);
+    return totals;
+}
+
+cadre_totals_t
+cadre_coordinator_own_totals(cadre_coordinator_t *self)
+{
+    cadre_gate_lock(self->gate);
+    cadre_totals_t totals = totals_now(&self->core);
+    const cadre_totals_t *of_clients = &self->core.of_clients;
+    totals.scheduled -= of_clients->scheduled;
+    totals.finished -= of_clients->finished;
+    totals.failed -= of_clients->failed;
+    totals.attempts -= of_clients->attempts;
     cadre_gate_unlock(self->gate);
     return totals;
 }

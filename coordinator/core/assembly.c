@@ -23,6 +23,7 @@ init_dispatch(cadre_core_t *self)
                                                                    .apart = &self->apart,
                                                                    .sender = &self->sender,
                                                                    .totals = &self->totals,
+                                                                   .of_clients = &self->of_clients,
                                                                    .effects = &self->effects});
     cadre_reach_init(&self->reach, &(cadre_reach_links_t){.options = &self->options,
                                                           .members = &self->membership,
@@ -202,6 +203,7 @@ cadre_core_assemble(cadre_core_t *self)
                                                                 .queue = &self->queue,
                                                                 .requests = &self->requests,
                                                                 .totals = &self->totals,
+                                                                .of_clients = &self->of_clients,
                                                                 .effects = &self->effects});
     init_dispatch(self);
     init_choices(self);

@@ -80,6 +80,7 @@ struct cadre_core {
     cadre_worker_admission_t admission; /* which workers have which functions and datasets */
     cadre_clients_t clients; /* programs that are no members: they read, and may schedule */
     cadre_totals_t totals;
+    cadre_totals_t of_clients; /* what closures of clients added to them in this session */
 
     /* Which worker runs which closure: coordinator/core/dispatch. */
     cadre_apart_t apart;

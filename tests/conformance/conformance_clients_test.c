@@ -478,3 +478,25 @@ Test(conformance_clients, K12_a_command_prints_rows)
     cr_expect(strstr(text, "--rows KEY"), "%s", text);
     stage_close(&stage);
 }
+
+Test(conformance_clients, K14_the_program_counts_its_own_closures_apart_from_those_of_clients)
+{
+    stage_t stage;
+    open_job(&stage, 1, 1, true);
+    cadre_function_t *add_one = stage_function(&stage, "add_one");
+    cadre_client_t *client = attach(&stage);
+    cadre_client_closure_t *closure = NULL;
+    OK(cadre_client_schedule(client, "add_one", NULL, &closure));
+    OK(cadre_client_closure_wait(closure, LOCAL_WAIT_MS));
+    cadre_client_closure_destroy(&closure);
+    for (int i = 0; i < 3; i++) {
+        OK(cadre_coordinator_schedule(stage.coordinator, add_one, NULL, LOCAL_WAIT_MS, NULL));
+    }
+    OK(cadre_coordinator_join(stage.coordinator, LOCAL_WAIT_MS));
+    const cadre_totals_t all = cadre_coordinator_totals(stage.coordinator);
+    const cadre_totals_t own = cadre_coordinator_own_totals(stage.coordinator);
+    cr_expect(all.scheduled == 4 && all.finished == 4 && all.attempts >= 4);
+    cr_expect(own.scheduled == 3 && own.finished == 3 && own.attempts >= 3);
+    cadre_client_close(&client);
+    stage_close(&stage);
+}

@@ -83,7 +83,7 @@ update_progress(trainer_t *self, const cadre_totals_t *totals, int64_t now_ms)
 static void
 send_progress(trainer_t *self, cadre_notice_kind_t kind)
 {
-    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_own_totals(self->options->coordinator);
     update_progress(self, &totals, cadre_clock_now_ms());
     cadre_notice_t notice = {.kind = kind, .progress = self->progress};
     cadre_notice_send(self->options->notices, &notice);
@@ -217,7 +217,7 @@ make_plan(trainer_t *self)
     self->plan.start.words = self->records->words;
     /* The plan knows how many training closures ended below the cut; everything else in the totals
      * is not training. */
-    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_own_totals(self->options->coordinator);
     self->place = self->plan.start;
     self->excluded.finished = totals.finished - (uint64_t)self->plan.start.closures;
     self->excluded.attempts = self->excluded.finished;
@@ -448,7 +448,7 @@ begin_epoch(trainer_t *self)
 {
     self->progress.epoch = self->place.epoch + 1;
     self->progress.metrics = (cadre_metrics_t){0}; /* the old ones are of another epoch */
-    self->epoch_finished = cadre_coordinator_totals(self->options->coordinator).finished;
+    self->epoch_finished = cadre_coordinator_own_totals(self->options->coordinator).finished;
     self->epoch_begun = self->place.begun;
     if (self->plan.steps_per_epoch == 0) {
         self->epoch_begun = cadre_training_plan_epoch_closures(&self->plan) -
@@ -497,7 +497,7 @@ train_epoch(trainer_t *self)
 static void
 exclude(trainer_t *self, const cadre_totals_t *before)
 {
-    cadre_totals_t after = cadre_coordinator_totals(self->options->coordinator);
+    cadre_totals_t after = cadre_coordinator_own_totals(self->options->coordinator);
     self->excluded.finished += after.finished - before->finished;
     self->excluded.attempts += after.attempts - before->attempts;
 }
@@ -512,7 +512,7 @@ evaluate(trainer_t *self)
     }
 
     /* The evaluation's closures are taken out of the totals: a result counts only training. */
-    cadre_totals_t before = cadre_coordinator_totals(self->options->coordinator);
+    cadre_totals_t before = cadre_coordinator_own_totals(self->options->coordinator);
     cadre_evaluation_t evaluation = {
         .job = self->options->job, .function = self->model.evaluate, .dataset = self->data.test};
     int status = cadre_model_take_averages(&self->model);
@@ -850,7 +850,7 @@ fill_result(trainer_t *self)
     cadre_result_t *result = &self->outcome->result;
     cadre_coordinator_interrupt(self->options->coordinator,
                                 false); /* resets the interrupt of a command that came too late */
-    cadre_totals_t totals = cadre_coordinator_totals(self->options->coordinator);
+    cadre_totals_t totals = cadre_coordinator_own_totals(self->options->coordinator);
     result->scheduled = (uint64_t)(self->plan.start.closures + self->scheduled);
     result->finished = totals.finished - self->excluded.finished;
     result->attempts = totals.attempts - self->excluded.attempts;

@@ -214,6 +214,7 @@ put(cadre_client_closures_t *self, const cadre_client_closures_links_t *links,
     }
 
     links->totals->scheduled++;
+    links->of_clients->scheduled++;
     return 0;
 }
 

@@ -43,6 +43,7 @@ typedef struct {
     const cadre_catalogue_t *catalogue;
     cadre_closure_queue_t *queue;
     cadre_totals_t *totals;
+    cadre_totals_t *of_clients;
 } cadre_client_closures_links_t;
 
 /* Schedules the closure of a SCHEDULE that was not seen before. Returns its entry, which may say

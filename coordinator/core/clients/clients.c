@@ -490,7 +490,8 @@ on_schedule(cadre_clients_t *self, cadre_attached_t *client, const cadre_message
         const cadre_client_closures_links_t links = {.options = self->links.options,
                                                      .catalogue = self->links.catalogue,
                                                      .queue = self->links.queue,
-                                                     .totals = self->links.totals};
+                                                     .totals = self->links.totals,
+                                                     .of_clients = self->links.of_clients};
         entry = cadre_client_closures_put(&client->closures, &links, message);
         if (!entry) {
             return; /* there is no room now: the client asks again */

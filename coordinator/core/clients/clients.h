@@ -35,6 +35,7 @@ typedef struct {
     cadre_closure_queue_t *queue;
     cadre_shard_requests_t *requests;
     cadre_totals_t *totals;
+    cadre_totals_t *of_clients;
     cadre_effects_t *effects;
 } cadre_clients_links_t;
 

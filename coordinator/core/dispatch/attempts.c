@@ -75,6 +75,7 @@ cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closu
     closure->stays = false;
 
     links->totals->attempts++;
+    links->of_clients->attempts += cadre_closure_is_of_client(closure);
     cadre_checkpoint_on_attempt(links->checkpoint, closure->id);
     cadre_closure_list_push(&worker->in_flight, closure);
     cadre_closure_sender_send(links->sender, worker, closure);
@@ -203,8 +204,10 @@ cadre_attempts_move(cadre_attempts_t *self, cadre_closure_t *closure, cadre_memb
 static void
 count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
 {
+    const bool is_of_client = cadre_closure_is_of_client(closure);
     if (status == 0) {
         self->links.totals->finished++;
+        self->links.of_clients->finished += is_of_client;
         return;
     }
     if (status == CADRE_ECANCELLED) {
@@ -212,6 +215,7 @@ count_end(cadre_attempts_t *self, const cadre_closure_t *closure, int status)
     }
 
     self->links.totals->failed++;
+    self->links.of_clients->failed += is_of_client;
     /* the closure failed before it was begun */
     if (closure->id == 0) {
         cadre_begun_note_refused(self->links.begun);

@@ -43,7 +43,8 @@ typedef struct {
     cadre_checkpoint_t *checkpoint;
     cadre_apart_t *apart;
     const cadre_closure_sender_t *sender;
-    cadre_totals_t *totals; /* counters of the job: attempts and ends are counted here */
+    cadre_totals_t *totals;     /* counters of the job: attempts and ends are counted here */
+    cadre_totals_t *of_clients; /* and here too, those of closures of clients */
     cadre_effects_t *effects;
 } cadre_attempts_links_t;
 

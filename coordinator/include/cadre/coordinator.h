@@ -783,6 +783,10 @@ typedef struct {
 /* Returns the totals as of now. */
 CADRE_API cadre_totals_t cadre_coordinator_totals(cadre_coordinator_t *self);
 
+/* Returns the same without closures that clients have scheduled since the coordinator was opened:
+ * they are left out of `scheduled`, `finished`, `failed` and `attempts`. */
+CADRE_API cadre_totals_t cadre_coordinator_own_totals(cadre_coordinator_t *self);
+
 /* Returns how many closures make one update: `step_closures` with CADRE_SYNC, else 1. What
  * TensorFlow calls num_replicas_in_sync; that many batches are the global batch, for which
  * cadre_scaled_rate gives the learning rate. */
