@@ -57,9 +57,11 @@ typedef struct cadre_closure {
     uint64_t drops;     /* how many variables had been dropped when the closure was queued */
     uint64_t turn;      /* number of its group of closures (pace.h); 0: it need not wait for its
                          * turn */
-    uint64_t place;     /* the closure's number among all that were put into the queue, from 1 on */
-    bool may_push;      /* the closure's function may push updates */
-    bool in_step;       /* the closure is part of the synchronous step with number `turn` */
+    /* The closure's number among those that were put into the queue, from 1 on; one of a client has
+     * that of the one before it. */
+    uint64_t place;
+    bool may_push; /* the closure's function may push updates */
+    bool in_step;  /* the closure is part of the synchronous step with number `turn` */
     cadre_priority_t priority;
     uint32_t tag; /* index of the one worker that may run it, or CADRE_TAG_NONE */
     bool wants_results;

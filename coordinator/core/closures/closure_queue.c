@@ -301,15 +301,16 @@ is_in_series(cadre_closure_queue_t *self, const cadre_closure_t *closure)
 static void
 take_turn(cadre_closure_queue_t *self, cadre_closure_t *closure)
 {
-    const bool has_turn =
-        closure->tag == CADRE_TAG_NONE && !(closure->group && closure->group->is_unpaced);
+    const bool is_of_client = cadre_closure_is_of_client(closure);
+    const bool has_turn = closure->tag == CADRE_TAG_NONE && !is_of_client;
     /* a closure may not be in the same step as one whose result it takes */
     uint64_t after = 0;
     for (size_t i = 0; i < closure->argument_count; i++) {
         const uint64_t turn = closure->arguments[i].from->turn;
         after = turn > after ? turn : after;
     }
-    closure->place = ++self->placed;
+    self->placed += !is_of_client;
+    closure->place = self->placed;
     if (has_turn) {
         closure->turn = cadre_pace_enter(&self->pace, closure->may_push, after);
         if (self->pace.is_serial && !is_in_series(self, closure)) {
@@ -429,7 +430,7 @@ tagged_waiting(const cadre_closure_queue_t *self)
 static bool
 is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
-    if (closure->group && closure->group->is_unpaced) {
+    if (cadre_closure_is_of_client(closure)) {
         return false; /* whoever has such a group bounds it */
     }
     size_t count =

@@ -54,7 +54,8 @@ typedef struct {
     cadre_pace_t pace;          /* turns of the common closures: those without a tag */
     uint64_t dataset;           /* of a job in series: that of the newest closure's first batch */
     cadre_closure_list_t later; /* closures whose turn has not come, ordered by it */
-    uint64_t placed;            /* how many closures were put into the queue so far */
+    /* How many closures were put into the queue so far, those of clients left out. */
+    uint64_t placed;
     /* Closures, with a tag or without, that wait for a result of another. */
     cadre_closure_list_t blocked;
     size_t common_blocked;

@@ -97,12 +97,12 @@ add_values(const cadre_closure_t *closure, uint64_t worker, cadre_message_t *mes
 /* Returns the seed of a closure. It is mixed well, since functions feed it to generators whose
  * states may be a step of the id apart: splitmix64 adds to its state what a plain multiple of the
  * id would add to the seed. Synchronous closures draw by their order in the program: ids follow the
- * order in which they were begun, which differs from run to run. */
+ * order in which they were begun, which differs from run to run. Those of clients are not in it. */
 static uint64_t
 seed_of(const cadre_closure_sender_t *self, const cadre_closure_t *closure)
 {
     uint64_t number = closure->id;
-    if (self->links.options->consistency == CADRE_SYNC) {
+    if (self->links.options->consistency == CADRE_SYNC && !cadre_closure_is_of_client(closure)) {
         number = closure->sequence > 0 ? closure->sequence : closure->place;
     }
     return XXH3_64bits_withSeed(&number, sizeof(number), self->links.options->seed);

@@ -613,5 +613,6 @@ Test(clients, neither_close_nor_cut_short_a_step_of_the_job)
     second->may_push = true;
     cr_assert_eq(cadre_closure_queue_put(&self->core.queue, second), 0);
     cr_expect_eq(second->turn, turn, "the step goes on as if there had been no client");
+    cr_expect_eq(second->place, first->place + 1, "random numbers of the job follow from it");
     fixture_destroy(&self);
 }
