@@ -1,4 +1,5 @@
 /* The trainer with a coordinator of this process, which goes on when training has ended. */
+#include <cadre/client.h>
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ typedef struct {
     char *checkpoints;
     cadre_job_t job;
     json_t *rows;
+    const char *address; /* where clients find the coordinator; NULL: there are none */
     cadre_coordinator_t *coordinator;
     cadre_notices_t *notices;
     int commands[2];
@@ -71,6 +73,8 @@ open_coordinator(run_t *self)
     options.step_closures = 2;
     options.checkpoint_dir = self->checkpoints;
     options.resume = CADRE_RESUME_AUTO;
+    options.address = self->address;
+    options.client_closures = self->address != NULL;
     int status = cadre_coordinator_open(&options, &self->coordinator);
     cr_assert_eq(status, 0, "%s", cadre_error_text());
 }
@@ -195,7 +199,46 @@ Test(trainer, warns_where_a_checkpoint_says_less_than_it_holds)
     save(&run, NULL);
     resume(&run);
     train(&run);
-    cr_expect(has_said(&run, "and says that 0 had ended: the others were of clients"));
+    cr_expect(has_said(&run, "holds 16 closures, and says that 0 had ended: rows of the others are "
+                             "trained on again"));
+    run_close(&run);
+}
+
+/* Has a client evaluate on the test rows, in two closures. */
+static void
+evaluate_beside(const char *address)
+{
+    static const cadre_client_evaluation_t what = {"evaluate_step", "test", "loss", 4};
+    double loss = 0;
+    cadre_client_t *client = NULL;
+    cadre_client_options_t options = cadre_client_options();
+    options.address = address;
+    cr_assert_eq(cadre_client_open(&options, &client), 0, "%s", cadre_error_text());
+    cr_assert_eq(cadre_client_evaluate(client, &what, -1, &loss), 0, "%s", cadre_error_text());
+    cadre_client_close(&client);
+}
+
+Test(trainer, leaves_closures_of_clients_out_of_what_it_records_and_counts)
+{
+    run_t run;
+    run_open(&run);
+    cadre_coordinator_close(&run.coordinator);
+    cadre_auto(cadre_free) char *socket = scratch_path(&run.scratch, "job");
+    cadre_auto(cadre_free) char *address = cadre_asprintf("ipc://%s", socket);
+    run.address = address;
+    open_coordinator(&run);
+    train(&run);
+    evaluate_beside(address);
+    const cadre_training_place_t place = place_at_checkpoint(&run);
+    cr_expect_eq(place.closures, EPOCHS * BATCHES);
+    cr_expect_eq(place.evaluations, EVALUATIONS);
+
+    resume(&run);
+    train(&run);
+    cr_expect_not(has_said(&run, "and says that"), "others are no closures that trained");
+    cr_expect_eq(run.outcome.result.finished, EPOCHS * BATCHES);
+    cr_expect_eq(run.outcome.result.attempts, EPOCHS * BATCHES);
+    evaluate_beside(address);
     run_close(&run);
 }
 

@@ -121,9 +121,30 @@ closure_rows(const cadre_job_t *job)
     return job->batch_size * job->local_steps;
 }
 
+/* Warns where the checkpoint that was resumed does not say of all closures that it holds, and of no
+ * other, that they have ended. Those that train are known by their numbers. Of a job that an older
+ * build began they are not: all below the cut are counted, also those of clients. */
+static void
+warn_of_difference(const trainer_t *self, const char *path, uint64_t said, uint64_t held)
+{
+    const char *what = "the others were of clients, or their rows are trained on again";
+    const uint64_t trained = cadre_checkpoint_next(self->options->coordinator, 1) - 1;
+    if (trained > 0) {
+        said = (uint64_t)self->plan.start.closures;
+        held = trained;
+        what = said < held ? "rows of the others are trained on again"
+                           : "rows of the others are left out";
+    }
+    if (said != held) {
+        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
+                         "warning: %s holds %llu closures, and says that %llu had ended: %s", path,
+                         (unsigned long long)held, (unsigned long long)said, what);
+    }
+}
+
 /* Compares what the checkpoint that was resumed says of how far training was with what it holds:
- * all closures below its cut trained or evaluated. Fails where it says that more have ended. Warns
- * where it says less, which is right only of clients' closures. */
+ * all closures below its cut trained, evaluated, or were of clients. Fails where it says that more
+ * have ended. */
 static int
 check_resumed(const trainer_t *self, const char *path, uint64_t cut)
 {
@@ -136,12 +157,7 @@ check_resumed(const trainer_t *self, const char *path, uint64_t cut)
                           "of another place in the data",
                           path, (unsigned long long)held, (unsigned long long)said);
     }
-    if (said < held) {
-        cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
-                         "warning: %s holds %llu closures, and says that %llu had ended: the "
-                         "others were of clients, or their rows are trained on again",
-                         path, (unsigned long long)held, (unsigned long long)said);
-    }
+    warn_of_difference(self, path, said, held);
     return 0;
 }
 
@@ -327,13 +343,15 @@ take_command(trainer_t *self)
     return command;
 }
 
-/* Schedules one closure, waiting while the queue is full; meanwhile sends progress. Returns
- * CADRE_ETIMEOUT when the job's time limit is over before there is room. */
+/* Schedules one closure that trains, waiting while the queue is full; meanwhile sends progress. Its
+ * number is that of all runs of the job: checkpoints hold it, and its random numbers follow from
+ * it. Returns CADRE_ETIMEOUT when the job's time limit is over before there is room. */
 static int
 schedule(trainer_t *self, const cadre_function_t *function, const cadre_batch_t *batch,
          cadre_future_t **future)
 {
     cadre_call_t call = cadre_call_batch(batch);
+    call.sequence = (uint64_t)(self->plan.start.closures + self->scheduled) + 1;
     int status;
     do {
         tick(self);
