@@ -2,6 +2,7 @@
 #include "tests/sim/sim_faults.h"
 #include "tests/sim/sim_resize.h"
 
+#include "common/base/bounds.h"
 #include "common/base/memory.h"
 
 /* --- any --- */
@@ -19,15 +20,23 @@ kill(sim_cluster_t *self, cadre_role_t role)
     return true;
 }
 
+/* Lets something that stands still until `paused_ms`, or does not, do so until `until_ms`: a second
+ * pause ends no first one. */
+static void
+stand_still(uint64_t *paused_ms, uint64_t until_ms)
+{
+    *paused_ms = cadre_max_u64(*paused_ms, until_ms);
+}
+
 /* Freezes the task at a place, for longer than its lease perhaps. */
 static void
 freeze(sim_cluster_t *self, const sim_place_t *place, const char *what, uint64_t most_ms)
 {
     uint64_t until_ms = self->network.now_ms + sim_faults_draw(self, 10, most_ms);
     if (place->role == CADRE_ROLE_PS) {
-        sim_cluster_shard_at(self, place)->paused_ms = until_ms;
+        stand_still(&sim_cluster_shard_at(self, place)->paused_ms, until_ms);
     } else {
-        sim_cluster_worker_at(self, place)->paused_ms = until_ms;
+        stand_still(&sim_cluster_worker_at(self, place)->paused_ms, until_ms);
     }
     sim_network_disturb(&self->network, sim_cluster_node_at(self, place), until_ms);
     sim_faults_say(self, what, sim_cluster_node_at(self, place), until_ms - self->network.now_ms);
@@ -191,7 +200,7 @@ sim_fault_stall_coordinator(sim_cluster_t *self)
     }
     uint64_t ms = sim_faults_draw(self, self->lease_ms, 3 * self->lease_ms);
     sim_faults_say(self, "stall", SIM_COORDINATOR_NODE, ms);
-    self->coordinator->paused_ms = self->network.now_ms + ms;
+    stand_still(&self->coordinator->paused_ms, self->network.now_ms + ms);
     sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator->paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;
@@ -232,7 +241,7 @@ sim_fault_pause_coordinator(sim_cluster_t *self)
     uint64_t ms =
         sim_faults_draw(self, 10, sim_faults_draw(self, 0, 2) ? 2000 : 2 * self->lease_ms);
     sim_faults_say(self, "pause", SIM_COORDINATOR_NODE, ms);
-    self->coordinator->paused_ms = self->network.now_ms + ms;
+    stand_still(&self->coordinator->paused_ms, self->network.now_ms + ms);
     sim_network_disturb(&self->network, SIM_COORDINATOR_NODE, self->coordinator->paused_ms);
     sim_network_at(&self->network, ms, SIM_TICK, SIM_COORDINATOR_NODE, 0);
     return true;

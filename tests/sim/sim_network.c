@@ -56,20 +56,28 @@ swap(sim_event_t *left, sim_event_t *right)
     *right = kept;
 }
 
+/* Puts an event that has its place among those of its time into the heap. */
 static void
-push(sim_network_t *self, sim_event_t *event)
+insert(sim_network_t *self, const sim_event_t *event)
 {
     if (self->count == self->capacity) {
         self->capacity = self->capacity ? 2 * self->capacity : 256;
         self->heap = cadre_realloc(self->heap, self->capacity, sizeof(*self->heap));
     }
-    event->sequence = ++self->sequence;
     size_t at = self->count++;
     self->heap[at] = *event;
     while (at > 0 && before(&self->heap[at], &self->heap[(at - 1) / 2])) {
         swap(&self->heap[at], &self->heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
+}
+
+/* Puts an event into the heap, behind all others of its time. */
+static void
+push(sim_network_t *self, sim_event_t *event)
+{
+    event->sequence = ++self->sequence;
+    insert(self, event);
 }
 
 static void
@@ -119,7 +127,7 @@ sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
     event->due_ms = due_ms;
     event->has_come = true;
     self->unread[event->node] += event->kind == SIM_MESSAGE;
-    push(self, event);
+    insert(self, event); /* of one connection the first stays the first, whenever each has come */
 }
 
 /* --- messages --- */

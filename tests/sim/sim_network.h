@@ -112,7 +112,8 @@ void sim_network_put(sim_network_t *self, const sim_event_t *event);
 void sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t from, uint32_t to,
                       cadre_outbox_entry_t *entry);
 
-/* Lets an event happen later instead, after everything that is due then. Takes its entry. */
+/* Lets an event happen later instead, among those of that time in the order in which they were
+ * made. Takes its entry. */
 void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);
 
 /* Takes the next event and moves the time; false when nothing will ever happen. Messages that a cut
