@@ -113,8 +113,9 @@ sim_checkpoint_t *
 sim_disk_newest(const sim_disk_t *self, bool sound)
 {
     for (size_t i = self->count; i > 0; i--) {
-        if (self->checkpoints[i - 1]->manifest && !(sound && self->checkpoints[i - 1]->damaged)) {
-            return self->checkpoints[i - 1];
+        sim_checkpoint_t *at = self->checkpoints[i - 1];
+        if (at->manifest && !at->removed && !(sound && at->damaged)) {
+            return at;
         }
     }
     return NULL;
