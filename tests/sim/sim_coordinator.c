@@ -358,6 +358,9 @@ given_up_status(const char *text)
     if (strstr(text, " run it: worker")) {
         return CADRE_ENOTFOUND;
     }
+    if (strstr(text, "rows_max")) {
+        return CADRE_EFULL;
+    }
     return strstr(text, "deadline") ? CADRE_ETIMEOUT : CADRE_EPOISON;
 }
 
