@@ -627,6 +627,8 @@ CLIENTS = [
     ("client-waits-on", "what a client has scheduled waits for workers when it has gone",
      "coordinator/core/clients cadre_client_closures_cancel",
      drop("cadre_closure_queue_cancel_group")),
+    ("client-hears-replay", "a client's closure that fails when it runs again is no error of the job",
+     "coordinator/core/clients put", drop("cadre_closure_group_forsake")),
     ("client-unanswered", "a client is told that a request is under way which was lost",
      "coordinator/core/clients send_attached", swap("if (!is_under_way(client, awaited->items[i]))",
                                                     "if (client->reads > awaited->count + 99)")),

@@ -205,6 +205,7 @@ put(cadre_client_closures_t *self, const cadre_client_closures_links_t *links,
 {
     if (!self->group) {
         self->group = cadre_closure_group_new_unpaced();
+        cadre_closure_group_forsake(self->group); /* a client joins nothing */
     }
     closure->group = cadre_closure_group_ref(self->group);
     closure->results = cadre_results_new();
@@ -340,7 +341,6 @@ cadre_client_closures_cancel(cadre_client_closures_t *self, cadre_closure_queue_
 
     if (self->group) {
         cadre_closure_queue_cancel_group(queue, self->group);
-        cadre_closure_group_forsake(self->group);
     }
     cadre_client_closures_fini(self);
     return unended;

@@ -2,7 +2,7 @@
 #include "coordinator/core/clients/clients.h"
 
 #include "common/wire/row_list.h"
-#include "tests/coordinator/core_fixture.h"
+#include "tests/coordinator/recovery_fixture.h"
 
 TestSuite(clients, .timeout = 240);
 
@@ -409,6 +409,30 @@ Test(clients, alone_are_told_that_their_closure_failed)
     cr_expect_eq(cadre_closure_queue_raise(&self->core.queue, text), 0, "not the job");
     schedule(self, &client, 4, "work");
     cr_expect_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 2, "and the next one runs");
+    fixture_destroy(&self);
+}
+
+/* Its client heard that it has ended well, so nobody but the job's program can be told. */
+Test(clients, leave_to_the_job_what_fails_when_it_runs_again)
+{
+    fixture_t *self = job(1);
+    cadre_task_t client = client_task(0);
+    cadre_task_t worker = fixture_worker(0);
+    char text[CADRE_CLOSURE_ERROR_SIZE] = "";
+    self->core.options.client_closures = true;
+    fixture_function(self);
+    attach(self, &client);
+    schedule(self, &client, 3, "work");
+    done(self, &worker, 1, 1, 2);
+    cr_assert_eq(result_status(self, &client), 0);
+
+    lose(self, 1);
+    restore(self, 1);
+    fixture_failed(self, &worker, 1, 2, CADRE_FAILURE_USER, "the soup is cold");
+    fixture_turn(self);
+    cr_assert(fixture_logged(self, "replay_failed"));
+    cr_expect_eq(cadre_closure_queue_raise(&self->core.queue, text), CADRE_EFUNCTION);
+    cr_expect(strstr(text, "soup"));
     fixture_destroy(&self);
 }
 
