@@ -454,7 +454,8 @@ static void
 check_bound(const sim_check_t *self, const sim_call_t *call)
 {
     uint64_t behind = 0;
-    for (uint32_t i = 0; i < call->index && has_turn(self, call); i++) {
+    const bool counts_here = has_turn(self, call) && !self->is_deposed;
+    for (uint32_t i = 0; i < call->index && counts_here; i++) {
         const sim_call_t *other = self->calls[i];
         const bool counts = !other->ended || (behind > 0 && other->attempts > 0);
         behind += counts && has_turn(self, other);
