@@ -257,6 +257,9 @@ void sim_check_read_ends(sim_check_t *self);
  * and every assignment, each once and in an order that the user can have seen. */
 void sim_check_join(sim_check_t *self, sim_state_t *const *states);
 
+/* A shard's updates and assignments are in an order that the user can have seen (I2). */
+void sim_check_order(const sim_check_t *self, const sim_state_t *state);
+
 /* In a pause all that was begun has ended: the shards hold every update of the calls that finished,
  * and none of a call that no worker was given. */
 void sim_check_still(const sim_check_t *self, sim_state_t *const *states);

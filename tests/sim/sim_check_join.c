@@ -148,6 +148,14 @@ check_order(const sim_check_t *self, const sim_state_t *state, const sim_taken_t
     }
 }
 
+void
+sim_check_order(const sim_check_t *self, const sim_state_t *state)
+{
+    for (size_t i = 0; !self->relaxed && i < state->taken_count; i++) {
+        check_order(self, state, &state->taken[i]);
+    }
+}
+
 static void
 check_assignment(const sim_check_t *self, sim_state_t *const *states, uint32_t number)
 {
@@ -180,9 +188,9 @@ sim_check_join(sim_check_t *self, sim_state_t *const *states)
             check_assignment(self, states, i);
         }
     }
-    for (uint32_t shard = 0; !self->relaxed && shard < self->shard_count; shard++) {
-        for (size_t i = 0; states[shard] && i < states[shard]->taken_count; i++) {
-            check_order(self, states[shard], &states[shard]->taken[i]);
+    for (uint32_t shard = 0; shard < self->shard_count; shard++) {
+        if (states[shard]) {
+            sim_check_order(self, states[shard]);
         }
     }
 }

@@ -94,19 +94,22 @@ deal_variable(const sim_check_t *check, sim_state_t *file, uint32_t at, sim_stat
     }
 }
 
-/* Updates that any of the files has, on each shard that has a part of what they change. */
+/* Updates that any of the files has, on each shard that has a part of what they change. The files
+ * are of shards of which each had its own times, some of a replay. They were in order; of all of
+ * them together that is left which the user knows: when a call was begun, an assignment asked for.
+ */
 static void
 deal_stamps(const sim_check_t *check, sim_state_t *file, sim_state_t *const *files, uint32_t count)
 {
     for (uint32_t i = 0; i < check->call_count; i++) {
         const sim_call_t *call = check->calls[i];
         for (uint32_t step = 0; step < call->steps; step++) {
-            uint64_t stamp = 0;
+            bool found = false;
             for (uint32_t k = 0; k < count; k++) {
-                stamp = cadre_max_u64(stamp, sim_state_stamp(files[k], i, step));
+                found = found || sim_state_stamp(files[k], i, step) > 0;
             }
-            if (stamp > 0 && sim_check_shards(check, call->pushes[step]) >> file->shard & 1) {
-                sim_state_apply(file, i, step, stamp);
+            if (found && sim_check_shards(check, call->pushes[step]) >> file->shard & 1) {
+                sim_state_apply(file, i, step, call->begun_event);
             }
         }
     }
@@ -121,17 +124,18 @@ deal_assignments(const sim_check_t *check, sim_state_t *file, sim_state_t *const
     for (uint32_t i = 0; i < check->assignment_count; i++) {
         const uint32_t at = check->assignments[i].variable;
         const sim_variable_t *variable = &check->variables[at];
-        uint64_t stamp = UINT64_MAX;
+        const uint64_t stamp = check->assignments[i].asked_event;
+        bool is_whole = true;
         for (uint32_t part = 0; part < before->counts[at]; part++) {
             const sim_taken_t taken = {.assignment = i, .variable = at, .part = part};
             const uint64_t here = sim_state_taken(files[before->parts[at][part].shard], &taken);
-            stamp = cadre_min_u64(stamp, here);
+            is_whole = is_whole && here > 0;
             if (variable->dim == 0 && here > 0 && variable->parts[part].shard == file->shard) {
-                sim_state_take(file, &(sim_taken_t){i, at, part, here});
+                sim_state_take(file, &(sim_taken_t){i, at, part, stamp});
             }
         }
         for (uint32_t part = 0; variable->dim > 0 && part < variable->part_count; part++) {
-            if (stamp > 0 && variable->parts[part].shard == file->shard) {
+            if (is_whole && variable->parts[part].shard == file->shard) {
                 sim_state_take(file, &(sim_taken_t){i, at, part, stamp});
             }
         }
@@ -176,6 +180,9 @@ deal(const sim_check_t *check, sim_checkpoint_t *checkpoint, const layout_t *bef
         }
         sim_state_destroy(&file->state);
         files[i] = file->written;
+        if (i < count) {
+            sim_check_order(check, files[i]);
+        }
     }
     for (uint32_t i = 0; i < check->shard_count; i++) {
         checkpoint->files[i].state = count == check->shard_count
