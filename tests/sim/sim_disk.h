@@ -84,7 +84,7 @@ sim_checkpoint_t *sim_disk_draft(sim_disk_t *self, uint64_t id);
 /* Removes every draft. */
 void sim_disk_clean(sim_disk_t *self);
 
-/* The newest checkpoint that was not removed, or the newest of these without any damage; or NULL. */
+/* The newest checkpoint that was not removed, or the newest such one without damage; or NULL. */
 sim_checkpoint_t *sim_disk_newest(const sim_disk_t *self, bool sound);
 
 /* The draft or checkpoint at a path, or NULL. */
