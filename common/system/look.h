@@ -19,9 +19,9 @@
 enum {
     CADRE_LOOK_US = 100,              /* how long a thread looks */
     CADRE_LOOK_WAIT_US = 200,         /* the mean of waits, up to which it does */
-    CADRE_LOOK_LOST_US = 1000,        /* without the processor, after which it does not */
-    CADRE_LOOK_REST_US = 100000,      /* for so long at first, */
-    CADRE_LOOK_REST_US_MAX = 6400000, /* and for so long at most, where that comes again */
+    CADRE_LOOK_LOST_US = 1000,        /* time without the processor that begins a rest */
+    CADRE_LOOK_REST_US = 100000,      /* how long a first rest is */
+    CADRE_LOOK_REST_US_MAX = 6400000, /* how long a rest is at most, twice as long as the last */
 };
 
 typedef struct {

@@ -22,7 +22,7 @@
  * for, so that its owner's next call fails with that. */
 int cadre_poll(zmq_pollitem_t *items, int count, long timeout_ms);
 
-/* The same, but looks for a moment before it sleeps (look.h); NULL: it does not. */
+/* As cadre_poll, but looks for a moment before it sleeps (look.h); not with NULL for `look`. */
 int cadre_poll_looking(cadre_look_t *look, zmq_pollitem_t *items, int count, long timeout_ms);
 
 #endif

@@ -106,6 +106,7 @@ load(void)
     if (fit && strcmp(found.kernels(), FALLBACK) == 0 && setenv(CHOICE, fit, 1) == 0) {
         dlclose(library);
         status = open_blas(&library, &found);
+        unsetenv(CHOICE);
     }
     if (status == 0) {
         blas = found;

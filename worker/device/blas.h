@@ -21,9 +21,9 @@
 
 #include "worker/device/element.h"
 
-/* Loads OpenBLAS where this process has not yet: before the functions below are used. May set
- * OPENBLAS_CORETYPE in the environment of the process. CADRE_EUNAVAILABLE, with the loader's
- * reason. */
+/* Loads OpenBLAS where this process has not yet: before the functions below are used. Has
+ * OPENBLAS_CORETYPE in the environment of the process for as long as it loads it again.
+ * CADRE_EUNAVAILABLE, with the loader's reason. */
 int cadre_blas_load(void);
 
 /* Returns the processor whose kernels OpenBLAS uses, by its own name: "SkylakeX". Products of other

@@ -132,8 +132,9 @@ warn_of_difference(const trainer_t *self, const char *path, uint64_t said, uint6
     if (trained > 0) {
         said = (uint64_t)self->plan.start.closures;
         held = trained;
-        what = said < held ? "rows of the others are trained on again"
-                           : "rows of the others are left out";
+        what = said < held
+                   ? "rows of the others are trained on again"
+                   : "rows of the others are left out, unless an older build trained on them";
     }
     if (said != held) {
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,
@@ -152,10 +153,12 @@ check_resumed(const trainer_t *self, const char *path, uint64_t cut)
     const uint64_t said = (uint64_t)start->closures + (uint64_t)start->evaluations;
     const uint64_t held = cut - 1;
     if (said > held) {
-        return cadre_fail(CADRE_ECORRUPT,
-                          "%s holds %llu closures, and says that %llu had ended: its values are "
-                          "of another place in the data",
-                          path, (unsigned long long)held, (unsigned long long)said);
+        return cadre_fail(
+            CADRE_ECORRUPT,
+            "%s holds %llu closures, and says that %llu had ended: its values are "
+            "of another place in the data; take an older one (--resume PATH), or none "
+            "(--resume never)",
+            path, (unsigned long long)held, (unsigned long long)said);
     }
     warn_of_difference(self, path, said, held);
     return 0;

@@ -90,6 +90,10 @@ cadre_inspection_options(void)
  * CADRE_EDATA: a label or index is out of range, the text names the operation; or a given value of
  *   a table has no row for a key.
  * CADRE_EUNAVAILABLE: OpenBLAS is not installed.
+ *
+ * The first run of a process loads OpenBLAS, and on a processor that is newer than it sets and
+ * unsets OPENBLAS_CORETYPE in the environment meanwhile, unless it is set: no other thread may read
+ * or change the environment then.
  * Also fails as cadre_program_finish and cadre_variable_read do. */
 CADRE_API int cadre_program_evaluate(cadre_program_t *program,
                                      const cadre_inspection_options_t *options,

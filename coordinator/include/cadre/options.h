@@ -178,7 +178,9 @@ typedef struct {
      * are read, and keys are not used. Ps and worker run when cadre_coordinator_open returns, and
      * end with cadre_coordinator_close. `ps_count` must be 0 or 1, and `address` NULL, or an ipc
      * address for clients, `cadre status` and more workers: the job then has sockets there and at
-     * the same path with "-ps" behind it. Any number of such coordinators may be open at a time. */
+     * the same path with "-ps" behind it. Any number of such coordinators may be open at a time.
+     * The first one on the CPU loads OpenBLAS, which changes the environment for a moment where
+     * the processor is newer than OpenBLAS (cadre_program_evaluate). */
     bool local;
 
     /* With `local`: called to register native functions, as the entry point of a shared object is
