@@ -217,4 +217,15 @@ files_mutate(const char *json, const char *name, const void *bytes, size_t size_
     return opened * FILES_CHANGES_OF;
 }
 
+/* Opens the data that `keys` and `more` describe, which must be sound. */
+static inline cadre_source_t *
+files_open_as(const char *keys, const char *more)
+{
+    cadre_auto(cadre_free) char *json = cadre_asprintf("{%s%s}", keys, more);
+    cadre_source_t *source = NULL;
+    int status = files_open(json, &source);
+    cr_assert_eq(status, 0, "%s", cadre_error_text());
+    return source;
+}
+
 #endif

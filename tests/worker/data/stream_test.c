@@ -46,17 +46,6 @@ libsvm_line(char *text, int64_t row)
                                    (int)(1 + row % 40), row);
 }
 
-/* Opens the data that `keys` describe, in memory or streamed. */
-static cadre_source_t *
-open_as(const char *keys, const char *more)
-{
-    cadre_auto(cadre_free) char *json = cadre_asprintf("{%s%s}", keys, more);
-    cadre_source_t *source = NULL;
-    int status = files_open(json, &source);
-    cr_assert_eq(status, 0, "%s", cadre_error_text());
-    return source;
-}
-
 /* Both must have the same rows. Reads those of `streamed` in an order that goes back and forth. */
 static void
 check_equal(cadre_source_t *memory, cadre_source_t *streamed)
@@ -87,8 +76,8 @@ check_equal(cadre_source_t *memory, cadre_source_t *streamed)
 static void
 check_streams(const char *keys)
 {
-    cadre_source_t *memory = open_as(keys, "");
-    cadre_source_t *streamed = open_as(keys, ",'streaming':true");
+    cadre_source_t *memory = files_open_as(keys, "");
+    cadre_source_t *streamed = files_open_as(keys, ",'streaming':true");
     check_equal(memory, streamed);
     cadre_source_close(&memory);
     cadre_source_close(&streamed);
@@ -184,7 +173,7 @@ open_compressed(const char *name)
 {
     cadre_auto(cadre_free) char *keys =
         cadre_asprintf("'format':'csv','path':'%s','streaming':true", name);
-    return open_as(keys, "");
+    return files_open_as(keys, "");
 }
 
 Test(stream, reads_on_in_the_middle_of_compressed_files)
@@ -235,7 +224,7 @@ Test(stream, finds_that_a_compressed_file_has_changed)
     cadre_auto(cadre_free) char *text = write_lines("plain", MANY, noisy_line);
     files_write("a.gz", text, strlen(text));
     cadre_source_t *plain = open_compressed("plain");
-    cadre_source_t *source = open_as(
+    cadre_source_t *source = files_open_as(
         "'format':'csv','path':'a.gz','streaming':true,'shuffle_blocks':1,'memory_mib':1", "");
     FILE *file = fopen(path_in_folder("a.gz"), "r+b");
     cr_assert_not_null(file);
@@ -287,7 +276,7 @@ Test(stream, visits_each_row_of_an_epoch_once_whatever_the_cut)
     static int seen[ROWS];
     free(write_lines("a", ROWS, csv_line));
     cadre_source_t *source =
-        open_as("'format':'csv','path':'a','streaming':true,'shuffle_blocks':2", "");
+        files_open_as("'format':'csv','path':'a','streaming':true,'shuffle_blocks':2", "");
     read_epoch(source, 7, 512, orders[0]);
     read_epoch(source, 8, 512, orders[1]);
     read_epoch(source, 7, 3000, orders[2]);
@@ -393,7 +382,7 @@ Test(stream, finds_that_a_file_has_changed)
     uint64_t state = 88172645463325252u; /* xorshift64 */
     for (int i = 0; i < 60; i++) {
         files_write("a", text, size);
-        cadre_source_t *source = open_as("'format':'csv','path':'a','streaming':true", "");
+        cadre_source_t *source = files_open_as("'format':'csv','path':'a','streaming':true", "");
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -417,7 +406,7 @@ Test(stream, finds_that_a_file_has_changed)
 Test(stream, says_that_a_file_is_shorter_or_gone)
 {
     cadre_auto(cadre_free) char *text = write_lines("a", ROWS, csv_line);
-    cadre_source_t *source = open_as("'format':'csv','path':'a','streaming':true", "");
+    cadre_source_t *source = files_open_as("'format':'csv','path':'a','streaming':true", "");
     const int64_t row = CADRE_BLOCK_ROWS;
     float x[2];
     int32_t y = 0;
@@ -437,7 +426,7 @@ Test(stream, names_the_file_that_is_shorter_and_not_the_next)
 {
     cadre_auto(cadre_free) char *text = write_lines("p-1", ROWS, csv_line);
     free(write_lines("p-2", ROWS, csv_line));
-    cadre_source_t *source = open_as("'format':'csv','path':'p-*','streaming':true", "");
+    cadre_source_t *source = files_open_as("'format':'csv','path':'p-*','streaming':true", "");
     char path[2 * FILES_PATH_SIZE];
     snprintf(path, sizeof(path), "%s/p-1", files_folder);
     cr_assert_eq(truncate(path, (off_t)strlen(text) / 3), 0);
@@ -502,8 +491,8 @@ Test(stream, takes_no_more_memory_for_a_larger_file)
     enum { MANY = 2 << 20, AT_ONCE = 1024, MORE_KIB = 8 << 10 };
     write_large("a", MANY);
     const int64_t before = peak_kib();
-    cadre_source_t *source =
-        open_as("'format':'csv','path':'a','streaming':true,'shuffle_blocks':8,'memory_mib':1", "");
+    cadre_source_t *source = files_open_as(
+        "'format':'csv','path':'a','streaming':true,'shuffle_blocks':8,'memory_mib':1", "");
     const cadre_batch_order_t order = {.shuffle = true, .seed = 1};
     cadre_tensor_t x = {0};
     cadre_tensor_t y = {0};

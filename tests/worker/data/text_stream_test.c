@@ -49,16 +49,6 @@ write_text(const char *name, uint64_t seed, size_t count, uint64_t line)
     files_write_text(name, text);
 }
 
-static cadre_source_t *
-open_as(const char *keys, const char *more)
-{
-    cadre_auto(cadre_free) char *json = cadre_asprintf("{%s%s}", keys, more);
-    cadre_source_t *source = NULL;
-    int status = files_open(json, &source);
-    cr_assert_eq(status, 0, "%s", cadre_error_text());
-    return source;
-}
-
 /* Row `row` must be the same in both. */
 static void
 check_row(cadre_source_t *memory, cadre_source_t *streamed, int64_t row)
@@ -74,8 +64,9 @@ check_row(cadre_source_t *memory, cadre_source_t *streamed, int64_t row)
 static void
 check_streams(const char *keys)
 {
-    cadre_source_t *memory = open_as(keys, "");
-    cadre_source_t *streamed = open_as(keys, ",'streaming':true,'memory_mib':1,'shuffle_blocks':2");
+    cadre_source_t *memory = files_open_as(keys, "");
+    cadre_source_t *streamed =
+        files_open_as(keys, ",'streaming':true,'memory_mib':1,'shuffle_blocks':2");
     const cadre_source_info_t *info = cadre_source_info(memory);
     const cadre_source_info_t *other = cadre_source_info(streamed);
     cr_assert(other->is_streamed && !info->is_streamed);
@@ -179,12 +170,12 @@ Test(text_stream, reads_on_in_the_middle_of_long_lines_and_compressed_files)
         files_append_zstd(path, text + from, size - from < PIECE ? size - from : PIECE);
     }
 
-    cadre_source_t *memory = open_as(TEXT(",'path':'plain'"), "");
+    cadre_source_t *memory = files_open_as(TEXT(",'path':'plain'"), "");
     const int64_t rows = cadre_source_info(memory)->rows;
     static const char *const names[] = {"plain", "whole.gz", "frames.zst"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_auto(cadre_free) char *keys = cadre_asprintf(TEXT(",'path':'%s'"), names[i]);
-        cadre_source_t *streamed = open_as(keys, ",'streaming':true");
+        cadre_source_t *streamed = files_open_as(keys, ",'streaming':true");
         cr_expect_eq(cadre_source_info(streamed)->hash, cadre_source_info(memory)->hash);
         for (int64_t row = rows - 1; row > 0; row -= rows / 40 + 1) {
             check_row(memory, streamed, row);
@@ -204,9 +195,9 @@ Test(text_stream, finds_that_a_text_has_changed)
     cadre_auto(cadre_free) char *text = make_text(10, WORDS, 8);
     const size_t size = strlen(text);
     files_write("a", text, size);
-    cadre_source_t *memory = open_as(TEXT(",'path':'a'"), "");
+    cadre_source_t *memory = files_open_as(TEXT(",'path':'a'"), "");
     cadre_source_t *streamed =
-        open_as(TEXT(",'path':'a','streaming':true,'shuffle_blocks':1,'memory_mib':1"), "");
+        files_open_as(TEXT(",'path':'a','streaming':true,'shuffle_blocks':1,'memory_mib':1"), "");
     const int64_t rows = cadre_source_info(memory)->rows;
     uint64_t state = 11;
     int refused = 0;
@@ -241,7 +232,7 @@ Test(text_stream, finds_that_a_text_has_changed)
 Test(text_stream, says_that_a_text_is_shorter_or_gone)
 {
     write_text("a", 12, 20000, 8);
-    cadre_source_t *streamed = open_as(TEXT(",'path':'a','streaming':true"), "");
+    cadre_source_t *streamed = files_open_as(TEXT(",'path':'a','streaming':true"), "");
     const int64_t row = cadre_source_info(streamed)->rows / 2;
     char path[2 * FILES_PATH_SIZE];
     float x[2];
@@ -304,7 +295,7 @@ Test(text_stream, takes_no_more_memory_for_a_longer_text)
     cadre_auto(cadre_free) char *text = make_text(14, WORDS, 0);
     for (int i = 0; i < 2; i++) {
         write_times("a", text, i == 0 ? 1 : TIMES);
-        cadre_source_t *source = open_as(keys, "");
+        cadre_source_t *source = files_open_as(keys, "");
         const int64_t rows = cadre_source_info(source)->rows;
         for (int64_t row = 0; row < rows; row += rows / 50) {
             float x[2];
