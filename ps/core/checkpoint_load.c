@@ -196,10 +196,13 @@ static int
 check_steps(const work_t *self)
 {
     const cadre_partition_spec_t *spec = cadre_partition_spec(self->load->partition);
-    for (size_t i = self->chunks; i < self->count; i++) {
-        const piece_t *piece = &self->pieces[i];
-        const cadre_change_counts_t *of_values = &self->pieces[i % self->chunks].counts;
-        if (piece->status == 0 && !cadre_change_counts_fit(of_values, piece->counts.steps)) {
+    for (size_t k = 0; k < self->chunks; k++) {
+        const cadre_change_counts_t *of_values = &self->pieces[k].counts;
+        for (size_t i = k + self->chunks; i < self->count; i += self->chunks) {
+            const piece_t *piece = &self->pieces[i];
+            if (piece->status < 0 || cadre_change_counts_fit(of_values, piece->counts.steps)) {
+                continue;
+            }
             return cadre_fail(CADRE_ECORRUPT,
                               "the checkpoint has its values of step %" PRIu64
                               " and slot %s of step %" PRIu64,
