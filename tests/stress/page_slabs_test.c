@@ -83,7 +83,7 @@ hand_over(cadre_page_slabs_t *slabs, queue_t *queue, cadre_chunk_t **batch)
         queue_put(queue, batch[i]);
     }
     for (size_t i = 0; i < cadre_page_slabs_count(slabs); i++) {
-        cadre_page_slabs_trim(slabs, 8);
+        cadre_page_slabs_trim(slabs, 8, 8);
     }
     expect(cadre_page_slabs_emptied(slabs) > 0, "memory is given back");
 }

@@ -10,8 +10,7 @@
 
 enum {
     LINE_SIZE = 64,
-    DISCARDS_MAX = 8, /* slabs whose memory one call gives back: each takes some 0.1 ms */
-    LOOKS = 256,      /* slabs that a take looks at before one is added, the newest aside */
+    LOOKS = 256, /* slabs that a take looks at before one is added, the newest aside */
 };
 
 typedef struct slab slab_t;
@@ -218,11 +217,11 @@ end_sweep(cadre_page_slabs_t *self)
 
 /* Nobody else writes a slab of which all places are free, and none of them is given while the owner
  * is here. */
-void
-cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks)
+size_t
+cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks, size_t discards_max)
 {
     size_t discards = 0;
-    for (size_t i = 0; i < looks && i < self->count && discards < DISCARDS_MAX; i++) {
+    for (size_t i = 0; i < looks && i < self->count && discards < discards_max; i++) {
         slab_t *slab = self->slabs[self->sweep];
         const uint64_t bits = atomic_load_explicit(&slab->free, memory_order_acquire);
         if (bits == all_places(self) && !slab->emptied &&
@@ -240,6 +239,7 @@ cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks)
             end_sweep(self);
         }
     }
+    return discards;
 }
 
 /* Once all are listed the slab may be used again, from the next call on: until then the owner moves

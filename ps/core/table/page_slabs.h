@@ -54,8 +54,8 @@ void cadre_page_slabs_destroy(cadre_page_slabs_t **self_p);
 cadre_chunk_t *cadre_page_slabs_take(cadre_page_slabs_t *self, uint32_t name);
 
 /* Looks at so many slabs in turn, and gives the memory of those that are free as a whole back to
- * the system, but for that of a few. */
-void cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks);
+ * the system, but for that of a few; stops after `discards_max`. Returns of how many it did. */
+size_t cadre_page_slabs_trim(cadre_page_slabs_t *self, size_t looks, size_t discards_max);
 
 /* Lists up to `count_max` pages of the slab that is being cleared, each once; returns how many.
  * What the owner does not move stays. */

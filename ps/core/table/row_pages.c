@@ -18,6 +18,7 @@ enum {
     ROW_NONE = -1,         /* the end of the list of free rows */
     KEYS_PER_MOVE = 1024,  /* keys of an update for one more page that is moved after it, */
     TRIM_LOOKS = 8,        /* and for so many more slabs that are looked at */
+    DISCARDS_MAX = 8,      /* slabs whose memory one call gives back: each takes some 0.1 ms */
     SMALL_SIZE = 16 << 20, /* bytes of pages, before slabs are used: a small table leaves none of
                               them half empty, and fits the CPU's caches */
 };
@@ -742,13 +743,16 @@ cadre_row_pages_trim(cadre_row_pages_t *self, size_t key_count)
         return;
     }
 
-    const size_t effort = 1 + key_count / KEYS_PER_MOVE;
-    cadre_page_slabs_trim(self->slabs, effort * TRIM_LOOKS);
-    cadre_stray_page_t strays[CADRE_SLAB_PAGES_MAX];
-    const size_t count = cadre_page_slabs_list_strays(
-        self->slabs, cadre_min_u64(effort, CADRE_SLAB_PAGES_MAX), strays);
-    for (size_t i = 0; i < count; i++) {
-        move_page(self, &strays[i]);
+    size_t discards = DISCARDS_MAX;
+    for (size_t left = 1 + key_count / KEYS_PER_MOVE; left > 0;) {
+        discards -= cadre_page_slabs_trim(self->slabs, TRIM_LOOKS, discards);
+        cadre_stray_page_t strays[CADRE_SLAB_PAGES_MAX];
+        const size_t count = cadre_page_slabs_list_strays(
+            self->slabs, cadre_min_u64(left, CADRE_SLAB_PAGES_MAX), strays);
+        for (size_t i = 0; i < count; i++) {
+            move_page(self, &strays[i]);
+        }
+        left -= cadre_max_u64(count, 1);
     }
 }
 

@@ -141,7 +141,7 @@ static void
 trim_all(cadre_page_slabs_t *slabs)
 {
     for (size_t i = 0; i < 2 * cadre_page_slabs_count(slabs); i++) {
-        cadre_page_slabs_trim(slabs, 8);
+        cadre_page_slabs_trim(slabs, 8, 8);
     }
 }
 
@@ -150,7 +150,7 @@ Test(page_slabs, gives_the_memory_of_free_slabs_back_but_for_a_few)
     enum { SLABS = 24, PAGES = SLABS * PER_SLAB };
     cadre_page_slabs_t *slabs = cadre_page_slabs_new(PAGE_SIZE, (cadre_huge_source_t){NULL, NULL});
     cadre_chunk_t *chunks[PAGES];
-    cadre_page_slabs_trim(slabs, 8);
+    cadre_page_slabs_trim(slabs, 8, 8);
     take_all(slabs, chunks, PAGES);
     trim_all(slabs);
     cr_expect_eq(cadre_page_slabs_emptied(slabs), 0);
@@ -239,7 +239,7 @@ Test(page_slabs, clears_those_of_which_most_places_are_free)
 
     unsigned moved = 0;
     for (int i = 0; i < TURNS; i++) {
-        cadre_page_slabs_trim(slabs, 8);
+        cadre_page_slabs_trim(slabs, 8, 8);
         moved += move_strays(slabs, chunks);
     }
     const size_t in_use = cadre_page_slabs_count(slabs) - cadre_page_slabs_emptied(slabs);
