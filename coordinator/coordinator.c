@@ -79,14 +79,16 @@ cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadline_
 
 /* Under the lock: waits until an assignment may be made. It is kept, to be repeated when a shard is
  * restored (docs/protocol.md, I3). While so much is kept that new closures wait for a checkpoint
- * (`replay.holds`), it waits too. */
+ * (`replay.holds`), it waits too; and while it would come before closures of an open cut. */
 int
 cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms)
 {
     int64_t since_ms = 0;
-    while (self->core.replay.holds) {
-        int status =
-            cadre_coordinator_wait_while_usable(self, deadline_ms, "room for a replay", &since_ms);
+    const cadre_core_t *core = &self->core;
+    while (core->replay.holds || !cadre_checkpoint_may_assign(&core->checkpoint)) {
+        const char *what =
+            core->replay.holds ? "room for a replay" : "closures of a checkpoint to be handed out";
+        int status = cadre_coordinator_wait_while_usable(self, deadline_ms, what, &since_ms);
         if (status < 0) {
             return status;
         }

@@ -137,7 +137,7 @@ int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadl
                                         const char *what, int64_t *since_ms);
 
 /* Under the lock: waits until an assignment may be made, because what is kept for a replay leaves
- * room for it. */
+ * room for it, and no closure below an open cut would come after it. */
 int cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms);
 
 /* Under the lock: fails with a status that ended a wait for closures; the text of CADRE_ETIMEOUT

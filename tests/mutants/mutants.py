@@ -96,7 +96,7 @@ PS = [
     ("step-held-for-ever", "what was held for a step when shards were lost is not run again",
      "coordinator/core cadre_steps_restart", drop("cadre_closure_queue_unhold")),
     ("step-again-unpaced", "the steps since a checkpoint run again all at once",
-     "coordinator/core begin_again", swap("below = closure->id + 1", "below = UINT64_MAX")),
+     "coordinator/core begin_again", swap("below = closure->number + 1", "below = UINT64_MAX")),
     ("step-cut-apart", "a cut is made in the middle of a step",
      "coordinator/core cadre_pace_is_between_steps", swap("!oldest->is_begun", "true")),
     ("step-left-out", "the last update of a step is left out of the sum",
@@ -209,7 +209,7 @@ CLOSURES = [
      without("!cadre_recovery_is_ready(self->links.recovery, (uint32_t)failed->shard)")),
     ("suspect-overtakes", "a suspect closure runs again in front of an assignment that came before it",
      "coordinator/core cadre_dispatcher_may_go",
-     without("closure->id < cadre_replay_limit(replay)")),
+     without("closure->number < cadre_replay_limit(replay)")),
 ]
 
 # --- coordinator: restore and replay ---

@@ -459,6 +459,9 @@ begin_assign_whole(sim_script_t *self, const sim_variable_t *variable, cadre_ass
 static bool
 assign(sim_script_t *self)
 {
+    if (!self->asked && !cadre_checkpoint_may_assign(&core_of(self)->checkpoint)) {
+        return false;
+    }
     if (!self->asked) {
         self->asked = true;
         /* of multiples of the weights, as the model has them, these make such again */

@@ -206,6 +206,13 @@ cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *ch
     *cut = after ? self->cut : 0;
 }
 
+bool
+cadre_checkpoint_may_assign(const cadre_checkpoint_t *self)
+{
+    return self->state != CADRE_CHECKPOINT_CUT ||
+           !cadre_begun_has_untried(self->links.begun, self->cut);
+}
+
 void
 cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id)
 {

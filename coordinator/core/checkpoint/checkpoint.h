@@ -211,6 +211,11 @@ bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);
 void cadre_checkpoint_after(const cadre_checkpoint_t *self, uint64_t id, uint64_t *checkpoint,
                             uint64_t *cut);
 
+/* Returns whether an assignment may be made now: not while a closure below an open cut has not been
+ * handed out. It comes after the assignment, and the checkpoint would hold the closure without the
+ * assignment: a shard that is restored from it could not have them in that order. */
+bool cadre_checkpoint_may_assign(const cadre_checkpoint_t *self);
+
 /* Notes that the closure with this id is handed out, again or for the first time. */
 void cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id);
 

@@ -33,8 +33,21 @@ cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure)
     self->next_id += closure->steps;
     self->of_clients += cadre_closure_is_of_client(closure) ? closure->steps : 0;
     self->steps += closure->may_push ? closure->steps : 0;
-    closure->number = ++self->total;
+    self->total++;
     cadre_u64_map_put(&self->closures, closure->id, closure);
+}
+
+void
+cadre_begun_hand_out(cadre_begun_t *self, cadre_closure_t *closure)
+{
+    cadre_assert(closure->id != 0 && closure->number == 0);
+    closure->number = ++self->handed_out;
+}
+
+uint64_t
+cadre_begun_next_number(const cadre_begun_t *self)
+{
+    return self->handed_out + 1;
 }
 
 void
@@ -75,6 +88,17 @@ cadre_begun_has_tried(const cadre_begun_t *self)
     do {
         closure = cadre_u64_map_next(&self->closures, &cursor);
     } while (closure && closure->attempt == 0);
+    return closure != NULL;
+}
+
+bool
+cadre_begun_has_untried(const cadre_begun_t *self, uint64_t below)
+{
+    const cadre_closure_t *closure = NULL;
+    size_t cursor = 0;
+    do {
+        closure = cadre_u64_map_next(&self->closures, &cursor);
+    } while (closure && (closure->attempt > 0 || closure->id >= below));
     return closure != NULL;
 }
 

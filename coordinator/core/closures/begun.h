@@ -20,6 +20,7 @@ typedef struct {
     uint64_t next_id;         /* id of the next closure to be begun */
     uint64_t of_clients;      /* ids that closures of clients were given, in this session */
     uint64_t total;           /* closures that were given an id, those before a resume included */
+    uint64_t handed_out;      /* closures that were handed out, in this session */
     uint64_t steps;           /* steps of the closures begun in this session that may push */
     uint64_t refused;         /* closures that failed before they had an id, in this session */
     uint64_t resumed_at;      /* the first id of this session; 0 when it did not resume */
@@ -36,6 +37,12 @@ void cadre_begun_resume(cadre_begun_t *self, uint64_t next_id, uint64_t total);
 /* Gives a closure that has none its id. */
 void cadre_begun_add(cadre_begun_t *self, cadre_closure_t *closure);
 
+/* Gives a closure that has an id its number: it is handed out for the first time. */
+void cadre_begun_hand_out(cadre_begun_t *self, cadre_closure_t *closure);
+
+/* Returns the number that the next closure will get. */
+uint64_t cadre_begun_next_number(const cadre_begun_t *self);
+
 /* Counts a closure that failed before it was begun. */
 void cadre_begun_note_refused(cadre_begun_t *self);
 
@@ -51,6 +58,9 @@ const cadre_closure_t *cadre_begun_oldest(const cadre_begun_t *self);
 /* Returns whether a closure that a worker was given has not ended. Others may have their id before
  * (dispatch/dispatcher.h). */
 bool cadre_begun_has_tried(const cadre_begun_t *self);
+
+/* Returns whether a closure with an id below `below` has not been handed out yet. */
+bool cadre_begun_has_untried(const cadre_begun_t *self, uint64_t below);
 
 /* Returns the lowest id of a closure that has not ended, `next_id` when all have. */
 uint64_t cadre_begun_lowest(const cadre_begun_t *self);

@@ -47,8 +47,8 @@ typedef struct cadre_closure {
     cadre_closure_state_t state;
     /* 0 before it is first handed out; then it takes `steps` ids, of which this is the first. */
     uint64_t id;
-    /* Once the closure has an id: its number in the order in which closures were begun, from 1
-     * on. */
+    /* Its number in the order in which closures were first handed out, from 1 on; 0 before. It
+     * ascends with `id`, but for closures that had their id some time before (dispatcher.h). */
     uint64_t number;
     uint64_t attempt; /* number of the last attempt, from 1 on; 0: never handed out */
     uint32_t function;

@@ -198,7 +198,10 @@ is_below(const cadre_closure_t *closure, uint64_t below)
     if (below == CADRE_QUEUE_TRIED_ONLY) {
         return closure->attempt > 0;
     }
-    return below == CADRE_QUEUE_NEW_TOO || (closure->id != 0 && closure->id < below);
+    if (below == CADRE_QUEUE_NUMBERED) {
+        return closure->id != 0;
+    }
+    return below == CADRE_QUEUE_NEW_TOO || (closure->number != 0 && closure->number < below);
 }
 
 /* Returns whether a closure may be handed out: it is not one that is tried apart, the filter lets
@@ -250,9 +253,9 @@ first_new(const cadre_closure_lane_t *lane, const cadre_closure_filter_t *filter
     return ready ? ready : unless_kept_back(lane->common.first, filter);
 }
 
-/* Returns the first closure of the lane that is for any worker (common), has an id below `below`,
- * and passes the filter; CADRE_QUEUE_NEW_TOO: one without an id, too. Closures that have an id come
- * first; those that must run alone (`apart`) are skipped. */
+/* Returns the first closure of the lane that is for any worker (common), is among those that
+ * `below` says, and passes the filter; CADRE_QUEUE_NEW_TOO: one without an id, too. Closures that
+ * have an id come first; those that must run alone (`apart`) are skipped. */
 static cadre_closure_t *
 first_common(const cadre_closure_lane_t *lane, uint64_t below, const cadre_closure_filter_t *filter)
 {

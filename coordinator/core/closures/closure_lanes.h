@@ -78,24 +78,24 @@ void cadre_closure_lanes_move(cadre_closure_lanes_t *self, const cadre_closure_g
  * too. */
 enum { CADRE_QUEUE_NEW_TOO = 0 };
 
-/* Values of `below` that are above all ids: closures that have an id come out; and only those of
- * them that a worker was given before. */
+/* Values of `below` that are above all numbers: closures that have an id come out; and only those
+ * of them that a worker was given before. */
 #define CADRE_QUEUE_NUMBERED   UINT64_MAX
 #define CADRE_QUEUE_TRIED_ONLY (UINT64_MAX - 1)
 
 /* Returns the closure that comes first for the worker with index `worker`, which has these
  * abilities; NULL when there is none. First come closures that are tagged for this worker, then
  * those that a worker was given before, then the others: by priority, and of each those that have
- * an id or are `ready` before new ones. Only closures with an id below `below` count, or those of
- * CADRE_QUEUE_TRIED_ONLY, or with CADRE_QUEUE_NEW_TOO any; no suspects, which are tried apart
- * (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the function, keeps
- * from this worker. */
+ * an id or are `ready` before new ones. Only closures count that were given to a worker before and
+ * have a number below `below`, or those that CADRE_QUEUE_... says; no suspects, which are tried
+ * apart (dispatch/trials.h); and none that `filter` (may be NULL), which decides by the function,
+ * keeps from this worker. */
 cadre_closure_t *cadre_closure_lanes_next(const cadre_closure_lanes_t *self, uint32_t worker,
                                           uint64_t below, const cadre_abilities_t *abilities,
                                           const cadre_closure_filter_t *filter);
 
-/* Returns the first closure of the lane that has an id below `below` (CADRE_QUEUE_NEW_TOO: any) and
- * may go as for cadre_closure_lanes_next; NULL: none. */
+/* Returns the first closure of the lane that has an id, is among those that `below` says, and may
+ * go as for cadre_closure_lanes_next; NULL: none. */
 cadre_closure_t *cadre_closure_lane_begun(const cadre_closure_lane_t *self, uint64_t below,
                                           const cadre_closure_filter_t *filter);
 

@@ -67,6 +67,9 @@ cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closu
     if (closure->id == 0) {
         give_id(self, closure);
     }
+    if (closure->number == 0) {
+        cadre_begun_hand_out(links->begun, closure);
+    }
     cadre_closure_hand_to(closure, worker->task.incarnation);
     closure->worker = worker;
     closure->begun_ms = links->effects->now_ms;

@@ -130,8 +130,8 @@ cadre_dispatcher_can_take(const cadre_dispatcher_t *self, cadre_member_t *worker
 
 /* --- what may go where --- */
 
-/* Returns which closures of the queue may be handed out: those with an id below the returned value,
- * which may be one of CADRE_QUEUE_... */
+/* Returns which closures of the queue may be handed out: those with a number below the returned
+ * value, which may be one of CADRE_QUEUE_... */
 static uint64_t
 queue_limit(const cadre_dispatcher_t *self)
 {
@@ -171,7 +171,7 @@ cadre_dispatcher_may_go(const cadre_dispatcher_t *self, const cadre_closure_t *c
 {
     const cadre_replay_t *replay = self->links.replay;
     if (closure->kept || replay->active) {
-        return replay->active && closure->id < cadre_replay_limit(replay);
+        return replay->active && closure->number < cadre_replay_limit(replay);
     }
     return !cadre_closure_queue_is_cancelled(self->links.queue, closure);
 }

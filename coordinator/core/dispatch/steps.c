@@ -198,7 +198,7 @@ compare_places(const void *left, const void *right)
 }
 
 /* Lets the closures of the next kept step run again, and notes the updates that they will push. The
- * ids of a step are consecutive in the replay log, so the replay is paused behind the last of
+ * numbers of a step are consecutive in the replay log, so the replay is paused behind the last of
  * them. */
 static void
 begin_again(cadre_steps_t *self)
@@ -218,7 +218,7 @@ begin_again(cadre_steps_t *self)
          closure = cadre_closure_log_next(&replay->redo, closure)) {
         closures = cadre_grow(closures, count, &capacity, sizeof(*closures));
         closures[count++] = closure;
-        below = closure->id + 1;
+        below = closure->number + 1;
     }
     qsort(closures, count, sizeof(*closures), compare_places);
     self->update_count = 0;

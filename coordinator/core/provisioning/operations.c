@@ -312,7 +312,8 @@ static void
 send_assign(cadre_operations_t *self, uint32_t shard, cadre_message_t *message,
             cadre_operation_t *operation)
 {
-    cadre_replay_note_assign(self->links.replay, shard, self->links.begun->next_id, message);
+    cadre_replay_note_assign(self->links.replay, shard, cadre_begun_next_number(self->links.begun),
+                             message);
     cadre_shard_requests_ask(self->links.requests, shard, message, on_reply, operation, 0);
 }
 

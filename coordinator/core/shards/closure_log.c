@@ -139,21 +139,6 @@ cadre_closure_log_first(const cadre_closure_log_t *self)
     return self->count > 0 ? at_or_after(self, self->lowest) : NULL;
 }
 
-/* Returns the closure with the highest number; NULL: the log is empty. */
-cadre_closure_t *
-cadre_closure_log_last(const cadre_closure_log_t *self)
-{
-    if (self->count == 0) {
-        return NULL;
-    }
-    const cadre_closure_block_t *block = *place(self, self->end - 1);
-    size_t slot = CADRE_CLOSURE_LOG_BLOCK - 1;
-    while (!block->closures[slot]) {
-        slot--;
-    }
-    return block->closures[slot];
-}
-
 cadre_closure_t *
 cadre_closure_log_next(const cadre_closure_log_t *self, const cadre_closure_t *closure)
 {

@@ -1,6 +1,6 @@
 /*
- * closure_log - closures in the order in which they were begun, whatever the order in which they
- * are put in.
+ * closure_log - closures in the order in which they were first handed out, whatever the order in
+ * which they are put in.
  *
  * Owner:   the replay. Thread: under the coordinator's lock.
  *
@@ -40,9 +40,6 @@ void cadre_closure_log_take(cadre_closure_log_t *self, const cadre_closure_t *cl
 
 /* Returns the oldest closure, NULL when the log is empty. */
 cadre_closure_t *cadre_closure_log_first(const cadre_closure_log_t *self);
-
-/* Returns the youngest closure, NULL when the log is empty. */
-cadre_closure_t *cadre_closure_log_last(const cadre_closure_log_t *self);
 
 /* Returns the closure that follows `closure`, which is in the log; NULL when it is the last. */
 cadre_closure_t *cadre_closure_log_next(const cadre_closure_log_t *self,

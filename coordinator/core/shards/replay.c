@@ -97,10 +97,13 @@ drop_assigns(cadre_replay_t *self, size_t count)
 static void
 drop_closures(cadre_replay_t *self, cadre_closure_log_t *log, uint64_t below)
 {
-    cadre_closure_t *closure = NULL;
-    while ((closure = cadre_closure_log_first(log)) && closure->id < below) {
-        cadre_closure_log_take(log, closure);
-        forget(self, closure);
+    cadre_closure_t *next = NULL;
+    for (cadre_closure_t *closure = cadre_closure_log_first(log); closure; closure = next) {
+        next = cadre_closure_log_next(log, closure);
+        if (closure->id < below) {
+            cadre_closure_log_take(log, closure);
+            forget(self, closure);
+        }
     }
 }
 
@@ -134,6 +137,7 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     cadre_results_unref(&closure->results);
     closure->worker = NULL;
     cadre_u64_map_put(&self->kept, closure->id, closure);
+    self->highest = closure->id > self->highest ? closure->id : self->highest;
     self->size_bytes += begin_keeping(closure);
     cadre_closure_log_put(&self->log, closure);
 }
@@ -144,7 +148,7 @@ cadre_replay_note_unsaved(cadre_replay_t *self)
     self->unsaved++;
 }
 
-/* Keeps a copy of an assignment, which shares its chunks. `position`: the id that the next new
+/* Keeps a copy of an assignment, which shares its chunks. `position`: the number that the next new
  * closure gets. */
 void
 cadre_replay_note_assign(cadre_replay_t *self, uint32_t shard, uint64_t position,
@@ -177,7 +181,7 @@ cadre_replay_assigns(const cadre_replay_t *self)
 }
 
 /* Forgets what the checkpoint before the new one holds, and counts how much of the rest only that
- * older checkpoint needs. */
+ * older checkpoint needs. Ids do not quite ascend in the log, so all of it is looked at. */
 void
 cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
                     uint64_t assigns_before)
@@ -192,15 +196,19 @@ cadre_replay_commit(cadre_replay_t *self, uint64_t cut, uint64_t cut_before,
     self->old_bytes = 0;
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
     const cadre_closure_t *closure = oldest;
-    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
-        self->old_count++;
-        self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
+    for (; closure; closure = cadre_closure_log_next(&self->log, closure)) {
+        if (closure->id < cut) {
+            self->old_count++;
+            self->old_bytes += cadre_closure_size_bytes(closure) + count_values(closure);
+        }
     }
 
     closure = oldest;
-    for (; closure && closure->id < cut; closure = cadre_closure_log_next(&self->log, closure)) {
+    for (; closure; closure = cadre_closure_log_next(&self->log, closure)) {
         /* the marks by which each result was counted once are taken off */
-        uncount_values(closure);
+        if (closure->id < cut) {
+            uncount_values(closure);
+        }
     }
 }
 
@@ -274,6 +282,7 @@ cadre_replay_stop(cadre_replay_t *self)
 {
     cadre_assert(!self->active && self->in_flight == 0);
     self->unsaved += self->kept.count;
+    self->highest = 0;
     drop_closures(self, &self->log, UINT64_MAX);
     drop_assigns(self, self->assign_count);
     self->old_count = 0;
@@ -287,8 +296,7 @@ bool
 cadre_replay_has_work(const cadre_replay_t *self, uint64_t cut, uint64_t assigns)
 {
     bool under_way = self->redo.count + self->aside.count + self->in_flight > 0;
-    const cadre_closure_t *youngest = cadre_closure_log_last(&self->log);
-    return under_way || (youngest && youngest->id >= cut) || cadre_replay_assigns(self) > assigns;
+    return under_way || self->highest >= cut || cadre_replay_assigns(self) > assigns;
 }
 
 cadre_closure_t *
@@ -365,7 +373,7 @@ cadre_replay_pass_assigns(const cadre_replay_t *self)
     return first < self->assign_count ? self->assign_count - first : 0;
 }
 
-/* Returns the id below which closures may be handed out: up to the next assignment, and in a
+/* Returns the number below which closures may be handed out: up to the next assignment, and in a
  * synchronous job up to the end of the step. */
 uint64_t
 cadre_replay_limit(const cadre_replay_t *self)
@@ -378,7 +386,7 @@ cadre_replay_limit(const cadre_replay_t *self)
     if (!self->is_stepwise) {
         return limit;
     }
-    const uint64_t pause = self->pause > 0 ? self->pause : 1; /* below 1 there is no id */
+    const uint64_t pause = self->pause > 0 ? self->pause : 1; /* below 1 there is none */
     return pause < limit ? pause : limit;
 }
 
@@ -390,7 +398,7 @@ cadre_replay_next(const cadre_replay_t *self, uint32_t worker, const cadre_abili
 {
     uint64_t limit = cadre_replay_limit(self);
     cadre_closure_t *closure = cadre_closure_log_first(&self->redo);
-    for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->id < limit; i++) {
+    for (int i = 0; i <= CADRE_REPLAY_PASSED_MAX && closure && closure->number < limit; i++) {
         bool is_for = closure->tag == CADRE_TAG_NONE || closure->tag == worker ||
                       !cadre_membership_worker_at(members, closure->tag);
         const cadre_needs_t needs = cadre_closure_needs(closure);
@@ -465,10 +473,10 @@ cadre_replay_assign_number(const cadre_replay_t *self)
 }
 
 static bool
-has_below(const cadre_closure_log_t *log, uint64_t id)
+has_below(const cadre_closure_log_t *log, uint64_t number)
 {
     const cadre_closure_t *oldest = cadre_closure_log_first(log);
-    return oldest && oldest->id < id;
+    return oldest && oldest->number < number;
 }
 
 /* Returns the next assignment if everything before its place has run again; NULL: not yet, or none

@@ -5,11 +5,13 @@
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *
  * A closure that ended well after pushing updates is kept. When a restored shard is ready, a pass
- * begins: every kept closure is run again under its own ids, the oldest first, in front of new
- * work; shards that have an update already answer that it is a duplicate. An assignment is repeated
- * at its place: after the kept closures that were begun before it, before those begun after it. A
- * shard that is restored during a pass restarts it. A commit drops the closures and assignments
- * that the checkpoint before it holds: a shard may yet have to begin with that one.
+ * begins: every kept closure is run again under its own ids, in the order in which they were first
+ * handed out, in front of new work; shards that have an update already answer that it is a
+ * duplicate. An assignment is repeated at its place: after the kept closures that were handed out
+ * before it, before those handed out after it. Ids do not tell that: a closure may have its id
+ * before the assignment, and be handed out after it (dispatch/dispatcher.h). A shard that is
+ * restored during a pass restarts it. A commit drops the closures and assignments that the
+ * checkpoint before it holds: a shard may yet have to begin with that one.
  *
  *     LOG  kept, nothing to do   -- pass begins -->  REDO  to be run again  -- taken -->  in flight
  *      ^                                              ^  |                                  |
@@ -34,7 +36,8 @@
 
 /* An assignment of one partition, as it was sent to its shard. */
 typedef struct {
-    /* Where it belongs among closures: the id that the next new closure would have got. */
+    /* Where it belongs among closures: the number that the next one handed out for the first time
+     * got. */
     uint64_t position;
     uint32_t shard;
     uint32_t variable;
@@ -51,6 +54,7 @@ typedef struct {
     size_t in_flight; /* how many kept closures are in flight */
     /* Bytes of kept closures, assignments, and results that kept closures take as arguments. */
     size_t size_bytes;
+    uint64_t highest;   /* highest id of a closure that was kept; 0: none was */
     uint64_t forgotten; /* how many closures were forgotten so far */
     /* How many closures that pushed updates have ended and are not kept; only goes up. */
     uint64_t unsaved;
@@ -68,7 +72,7 @@ typedef struct {
     uint64_t assign_dropped;
 
     bool is_stepwise; /* closures run again one synchronous step at a time, up to `pause` */
-    /* Closures with an id below this may run again; 0: between two steps, none may. */
+    /* Closures with a number below this may run again; 0: between two steps, none may. */
     uint64_t pause;
 
     bool active;           /* a pass is under way */
@@ -143,7 +147,7 @@ cadre_closure_t *cadre_replay_find(const cadre_replay_t *self, uint64_t id);
  * become stale. */
 void cadre_replay_begin(cadre_replay_t *self, uint64_t cut, uint64_t assigns);
 
-/* Returns the id below which closures, kept or not, may be handed out during the pass. */
+/* Returns the number below which closures, kept or not, may be handed out during the pass. */
 uint64_t cadre_replay_limit(const cadre_replay_t *self);
 
 /* Returns the next kept closure to run again on the worker with index `worker`, which has these
@@ -180,11 +184,11 @@ uint64_t cadre_replay_assign_number(const cadre_replay_t *self);
 const cadre_replay_assign_t *cadre_replay_next_assign(cadre_replay_t *self);
 void cadre_replay_assigned(cadre_replay_t *self);
 
-/* In a stepwise replay: lets closures with an id below `pause` run again, and no others. 0: the
+/* In a stepwise replay: lets closures with a number below `pause` run again, and no others. 0: the
  * step is over, and no closure may run until the next call. */
 void cadre_replay_pause_at(cadre_replay_t *self, uint64_t pause);
 
-/* Returns whether all closures with an id below `pause` have run again. */
+/* Returns whether all closures with a number below `pause` have run again. */
 bool cadre_replay_is_paused(const cadre_replay_t *self);
 
 /* Ends the pass if every closure and assignment of it is done; returns whether it ended. */

@@ -68,8 +68,7 @@ CADRE_API int cadre_variable_read_range(cadre_variable_t *self, int64_t start, i
  * stays, and all that is added or multiplied counts. Rows of one ps are assigned at once, as far as
  * one message holds them (4 MiB, 65,536 rows, 192 partitions); an update of a closure comes before
  * or after. Checkpoints hold the assigned rows, and a ps that is lost gets them back, as with
- * cadre_variable_assign; optimizer slots stay as they are. Waits where the memory for a replay is
- * full, until a checkpoint has made room.
+ * cadre_variable_assign, which also says what it waits for; optimizer slots stay as they are.
  *
  * CADRE_EINVALID, CADRE_ESHAPE, CADRE_ETOOLARGE: as cadre_variable_read_rows; CADRE_ESHAPE also for
  *   rows of another shape.

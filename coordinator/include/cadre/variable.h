@@ -271,7 +271,8 @@ typedef enum {
 /* Assigns, adds, subtracts and so on a tensor of the variable's shape and dtype, on every part,
  * exactly once. Integers wrap around; a sum or product of f32 that is too large becomes infinite,
  * also in rows: only the value that is given is checked. Waits where the memory for a replay is
- * full, until a checkpoint has made room.
+ * full, until a checkpoint has made room; and while a checkpoint is under way, until its closures
+ * that read a shuffled, streamed dataset have a worker.
  *
  * CADRE_ESHAPE, CADRE_EDTYPE: the value has another shape or dtype than the variable.
  * CADRE_EINVALID: it divides by 0; nothing is assigned.

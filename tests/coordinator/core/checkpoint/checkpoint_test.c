@@ -180,6 +180,26 @@ Test(checkpoint, an_assignment_says_of_which_cut_it_comes_after)
     fixture_destroy(&self);
 }
 
+/* A closure that has its id, as batches of ranges have, is below the cut before it is handed
+ * out. */
+Test(checkpoint, an_assignment_waits_for_what_is_below_an_open_cut_to_be_handed_out)
+{
+    fixture_t *self = job();
+    const cadre_checkpoint_t *checkpoint = &self->core.checkpoint;
+    cadre_pause_begin(&self->core.pause);
+    cadre_attempts_number(&self->core.attempts, fixture_schedule(self, 1));
+    cr_expect(cadre_checkpoint_may_assign(checkpoint), "no cut is open");
+    bring_to(self, CADRE_CHECKPOINT_CUT);
+    cr_expect_not(cadre_checkpoint_may_assign(checkpoint));
+    cadre_pause_end(&self->core.pause);
+    fixture_turn(self);
+    cr_assert_eq(fixture_count(self, NULL, CADRE_MESSAGE_CLOSURE), 1);
+    cadre_pause_begin(&self->core.pause);
+    cadre_attempts_number(&self->core.attempts, fixture_schedule(self, 2)); /* after the cut */
+    cr_expect(cadre_checkpoint_may_assign(checkpoint), "what runs comes before it or after it");
+    fixture_destroy(&self);
+}
+
 Test(checkpoint, a_closure_cancelled_while_queued_again_does_not_hold_up_the_cut)
 {
     fixture_t *self = job();

@@ -22,7 +22,6 @@ Test(begun, gives_a_closure_as_many_ids_as_it_has_steps)
     cr_assert_eq(first->id, 1);
     cr_assert_eq(second->id, 4);
     cr_assert_eq(self.next_id, 5);
-    cr_assert_eq(second->number, 2);
     cr_assert_eq(cadre_begun_find(&self, 4), second);
     cadre_begun_fini(&self);
     cadre_closure_destroy(&first);
@@ -55,9 +54,31 @@ Test(begun, goes_on_where_a_checkpoint_was_cut)
     cadre_begun_resume(&self, 100, 40);
     cadre_closure_t *closure = add(&self, 1);
     cr_assert_eq(closure->id, 100);
-    cr_assert_eq(closure->number, 41);
+    cr_assert_eq(self.total, 41);
     cadre_begun_fini(&self);
     cadre_closure_destroy(&closure);
+}
+
+Test(begun, numbers_closures_as_they_are_handed_out_and_not_as_they_got_their_ids)
+{
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    cadre_closure_t *first = add(&self, 3);
+    cadre_closure_t *second = add(&self, 1);
+    cr_assert_eq(cadre_begun_next_number(&self), 1);
+    cadre_begun_hand_out(&self, second);
+    cadre_closure_hand_to(second, 1);
+    cr_assert_eq(second->number, 1);
+    cr_assert_eq(cadre_begun_next_number(&self), 2);
+    cr_assert(cadre_begun_has_untried(&self, 2));
+    cr_assert_not(cadre_begun_has_untried(&self, 1), "no id is below 1");
+    cadre_begun_hand_out(&self, first);
+    cadre_closure_hand_to(first, 1);
+    cr_assert_eq(first->number, 2);
+    cr_assert_not(cadre_begun_has_untried(&self, self.next_id));
+    cadre_begun_fini(&self);
+    cadre_closure_destroy(&first);
+    cadre_closure_destroy(&second);
 }
 
 Test(begun, tells_the_ids_of_closures_of_clients_from_the_others)

@@ -26,11 +26,10 @@ drain(cadre_closure_log_t *log)
     cadre_closure_log_fini(log);
 }
 
-Test(closure_log, an_empty_one_has_neither_first_nor_last)
+Test(closure_log, an_empty_one_has_no_first)
 {
     cadre_closure_log_t log = {.count = 0};
     cr_assert_null(cadre_closure_log_first(&log));
-    cr_assert_null(cadre_closure_log_last(&log));
     cadre_closure_log_fini(&log);
 }
 
@@ -54,7 +53,6 @@ Test(closure_log, gives_what_came_in_any_order_by_number)
         cadre_closure_log_put(&log, new_closure(numbers[i]));
     }
     cr_assert_eq(log.count, COUNT);
-    cr_assert_eq(cadre_closure_log_last(&log)->number, 1 + SPARSE * (COUNT - 1));
     uint64_t expected = 1;
     const cadre_closure_t *closure = cadre_closure_log_first(&log);
     for (; closure; closure = cadre_closure_log_next(&log, closure)) {
@@ -79,7 +77,6 @@ Test(closure_log, what_is_taken_out_may_come_back_in_front_of_the_first)
     cadre_closure_log_put(&log, new_closure(3)); /* far below every block */
     cr_assert_eq(cadre_closure_log_first(&log)->number, 3);
     cr_assert_eq(cadre_closure_log_next(&log, cadre_closure_log_first(&log))->number, 5000);
-    cr_assert_eq(cadre_closure_log_last(&log)->number, 5009);
     drain(&log);
 }
 

@@ -248,6 +248,56 @@ Test(recovery_jobs, an_assignment_is_repeated_between_what_was_before_it_and_aft
     fixture_destroy(&self);
 }
 
+/* Schedules a closure that comes before those that have an id already. */
+static void
+schedule_first(fixture_t *self)
+{
+    cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+    closure->priority = CADRE_PRIORITY_HIGH;
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+}
+
+/* The worker has 1 and 2; 3 has its id, as batches of ranges have; 4 is preferred to it. */
+Test(recovery_jobs, an_assignment_is_repeated_before_what_had_its_id_and_was_handed_out_later)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_task_t next = next_ps(1);
+    const float value[4] = {1, 2, 3, 4};
+    fixture_schedule(self, 1);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:1 2:1");
+    cadre_attempts_number(&self->core.attempts, fixture_schedule(self, 3));
+    schedule_first(self);
+    done(self, &worker, 1, 1, 2);
+    cr_assert_str_eq(sent(self), "1:1 2:1 4:1");
+    assign(self, CADRE_ASSIGN_SET, value);
+    done(self, &worker, 4, 1, 2);
+    cr_assert_str_eq(sent(self), "1:1 2:1 4:1 3:1");
+    done(self, &worker, 2, 1, 2);
+    done(self, &worker, 3, 1, 2);
+    lose(self, 1);
+    fixture_clear(self);
+    restore(self, 1);
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2 2:2");
+    done(self, &worker, 1, 2, 1);
+    done(self, &worker, 2, 2, 1);
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2", "3 comes after the assignment");
+    done(self, &worker, 4, 2, 1);
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2");
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        cadre_task_t ps = shard == 0 ? fixture_ps(0) : next;
+        fixture_reply(self, &ps, fixture_sent(self, &ps, CADRE_MESSAGE_ASSIGN, 0));
+    }
+    fixture_turn(self);
+    cr_assert_str_eq(sent(self), "1:2 2:2 4:2 3:2");
+    done(self, &worker, 3, 2, 1);
+    cr_assert(cadre_recovery_is_settled(&self->core.recovery));
+    fixture_destroy(&self);
+}
+
 /* A suspect closure is tried on its own, and not in the order of the others. */
 Test(recovery_jobs, what_comes_after_an_assignment_may_not_go_before_it_is_repeated)
 {

@@ -12,14 +12,20 @@ note(cadre_replay_t *self, uint32_t shard, uint64_t position)
 }
 
 static void
-keep(cadre_replay_t *self, uint64_t id)
+keep_as(cadre_replay_t *self, uint64_t id, uint64_t number)
 {
     cadre_closure_t *closure = cadre_closure_new(1);
     closure->id = id;
-    closure->number = id;
+    closure->number = number;
     closure->attempt = 1;
     closure->state = CADRE_CLOSURE_ENDED;
     cadre_replay_keep(self, closure);
+}
+
+static void
+keep(cadre_replay_t *self, uint64_t id)
+{
+    keep_as(self, id, id);
 }
 
 /* Puts the next closure in flight for a worker that has nothing; NULL: none. */
@@ -73,6 +79,49 @@ Test(replay, a_pass_that_begins_anew_waits_for_its_first_assignment_again)
     cr_assert_eq(cadre_replay_next_assign(&self)->position, 3);
     cadre_replay_assigned(&self);
     cr_assert_not(cadre_replay_ends(&self));
+    cr_assert_eq(take(&self), 3);
+    cr_assert(cadre_replay_ends(&self));
+    cadre_replay_fini(&self);
+}
+
+/* 1 and 4 had their ids before the others were handed out, and were handed out after the
+ * assignment. */
+Test(replay, an_assignment_comes_before_what_was_handed_out_after_it_whatever_its_id)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true, false);
+    keep_as(&self, 1, 3);
+    keep_as(&self, 2, 1);
+    keep_as(&self, 3, 2);
+    keep_as(&self, 4, 4);
+    note(&self, 0, 3);
+    cadre_replay_begin(&self, 1, 0);
+    cr_assert_eq(take(&self), 2);
+    cr_assert_null(cadre_replay_next_assign(&self));
+    cr_assert_eq(take(&self), 3);
+    cr_assert_eq(take(&self), 0);
+    cr_assert_not_null(cadre_replay_next_assign(&self));
+    cadre_replay_assigned(&self);
+    cr_assert_eq(take(&self), 1);
+    cr_assert_eq(take(&self), 4);
+    cr_assert(cadre_replay_ends(&self));
+    cadre_replay_fini(&self);
+}
+
+Test(replay, a_cut_divides_what_is_kept_by_ids_whatever_was_handed_out_first)
+{
+    cadre_replay_t self;
+    cadre_replay_init(&self, true, false);
+    keep_as(&self, 2, 3); /* below the cut, and handed out last */
+    keep_as(&self, 1, 1);
+    keep_as(&self, 3, 2);
+    cadre_replay_commit(&self, 3, 1, 0);
+    cr_assert_eq(self.old_count, 2);
+    cr_assert(cadre_replay_has_work(&self, 3, 0));
+    cr_assert_not(cadre_replay_has_work(&self, 4, 0));
+    cadre_replay_commit(&self, 4, 3, 0);
+    cr_assert_eq(self.kept.count, 1);
+    cadre_replay_begin(&self, 3, 0);
     cr_assert_eq(take(&self), 3);
     cr_assert(cadre_replay_ends(&self));
     cadre_replay_fini(&self);
