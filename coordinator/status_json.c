@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "common/spec/strategy_spec.h"
+#include "coordinator/core/checkpoint/checkpoint_words.h"
 #include "coordinator/core/members/table_totals.h"
 
 static const char *const ps_counters[] = {

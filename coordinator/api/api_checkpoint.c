@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "coordinator/best_checkpoint.h"
 #include "coordinator/coordinator.h"
+#include "coordinator/core/checkpoint/checkpoint_words.h"
 
 enum { COMMIT_WAIT_MS = 10000 }; /* how long cadre_checkpoint_last waits for a commit under way */
 

@@ -52,7 +52,6 @@ enum {
         30000, /* a commit in progress holds up the restore of a lost shard no longer than this */
     /* how long after a failure a checkpoint that is to empty the replay log is tried again */
     CADRE_CHECKPOINT_RETRY_MS = 10000,
-    CADRE_CHECKPOINT_WAITS_SIZE = 512, /* bytes of cadre_checkpoint_waits */
 };
 
 /* What one shard has done for the checkpoint under way. `taken`: it has opened the cut; `written`:
@@ -247,10 +246,6 @@ void cadre_checkpoint_on_gone_back(cadre_checkpoint_t *self, const cadre_sequenc
 /* Returns whether the store is about to decide which checkpoint is the newest: a commit was ordered
  * and is not overdue. */
 bool cadre_checkpoint_decides(const cadre_checkpoint_t *self);
-
-/* Writes what the checkpoint under way waits for, in words; a closure below the cut with its
- * function and worker. */
-void cadre_checkpoint_waits(const cadre_checkpoint_t *self, char text[CADRE_CHECKPOINT_WAITS_SIZE]);
 
 /* Moves the checkpoint under way on; called every turn. `may_begin`: an automatic checkpoint may
  * begin now. Returns the time at which it must be called again. */

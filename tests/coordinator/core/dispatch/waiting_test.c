@@ -1,6 +1,7 @@
 /* What calls and people are told while everything waits for one thing. */
 #include "coordinator/core/dispatch/waiting.h"
 
+#include "coordinator/core/checkpoint/checkpoint_words.h"
 #include "tests/coordinator/core_fixture.h"
 
 TestSuite(waiting, .timeout = 240);
