@@ -140,7 +140,7 @@ void
 cadre_checkpoint_on_cut(cadre_coordinator_t *self, cadre_cut_callback_t callback, void *context)
 {
     cadre_gate_lock(self->gate);
-    cadre_checkpoint_ask_progress(&self->core.checkpoint, callback, context);
+    cadre_checkpoint_ask_place(&self->core.checkpoint, callback, context);
     cadre_gate_unlock(self->gate);
 }
 

@@ -22,9 +22,9 @@ retire(cadre_core_t *self, cadre_closure_t *closure)
 {
     bool is_kept = closure->has_updates && self->replay.keeping;
     if (closure->id) {
-        cadre_begun_end(&self->begun, closure->id);
+        cadre_begun_end(&self->begun, closure);
         bool is_unsaved = closure->has_updates && !is_kept;
-        cadre_checkpoint_on_ended(&self->checkpoint, closure->id, closure->end_status, is_unsaved);
+        cadre_checkpoint_on_ended(&self->checkpoint, closure, is_unsaved);
     }
 
     if (closure->results && closure->results->future) {

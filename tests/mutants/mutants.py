@@ -334,10 +334,10 @@ CHECKPOINTS = [
      "coordinator/core cadre_checkpoint_after", swap(">= self->cut", "> 0")),
     ("totals-from-above", "the totals of a cut count closures above it that end while it is open",
      "coordinator/core cadre_checkpoint_on_ended",
-     swap("if (is_below(self, id)) { cadre_assert(self->below > 0); "
+     swap("if (is_below(self, closure->id)) { cadre_assert(self->below > 0); "
           "self->below--",
           "if (self->state == CADRE_CHECKPOINT_CUT) { self->below -= "
-          "is_below(self, id)")),
+          "is_below(self, closure->id)")),
     ("totals-of-the-cut", "the totals of a cut are those of the moment when it was opened",
      "coordinator/core cadre_checkpoint_on_ended", drop("finished")),
     ("image-for-ever", "shards are not told that a checkpoint was given up",

@@ -157,6 +157,22 @@ Test(trainer, leaves_records_for_checkpoints_that_are_taken_after_its_end)
     run_close(&run);
 }
 
+/* What failed, or was cancelled with it, has an id and was not applied: a checkpoint whose record
+ * counted it would have the run that resumes from it leave out its rows. */
+Test(trainer, leaves_no_records_that_count_closures_that_failed)
+{
+    run_t run;
+    run_open(&run);
+    run.job.label = CADRE_JOB_VALUE; /* the rows have classes: the closures fail */
+    run_trainer(&run);
+    cr_expect_lt(run.outcome.status, 0);
+    cr_expect(strstr(run.outcome.text, "closure 1"), "%s", run.outcome.text);
+    cr_expect_eq(cadre_checkpoint_save(run.coordinator, NULL, -1, NULL), CADRE_ESTATE);
+    cr_expect(strstr(cadre_error_text(), "a closure below its cut has failed"), "%s",
+              cadre_error_text());
+    run_close(&run);
+}
+
 /* Returns whether one of the notices so far has this text in it. */
 static bool
 has_said(const run_t *self, const char *text)

@@ -134,7 +134,8 @@ warn_of_difference(const trainer_t *self, const char *path, uint64_t said, uint6
         held = trained;
         what = said < held
                    ? "rows of the others are trained on again"
-                   : "rows of the others are left out, unless an older build trained on them";
+                   : "it is of an older build: rows of the others are left out, unless that "
+                     "trained on them";
     }
     if (said != held) {
         cadre_notice_say(self->options->notices, CADRE_NOTICE_INFO,

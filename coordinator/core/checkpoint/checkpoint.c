@@ -12,6 +12,10 @@
 #include "coordinator/core/checkpoint/checkpoint_manifest.h"
 #include "coordinator/core/checkpoint/checkpoint_words.h"
 
+/* Why a checkpoint is given up whose progress record would be wrong. */
+static const char failed_below[] =
+    "a closure below its cut has failed, which the record of the job's place would count";
+
 void
 cadre_checkpoint_init(cadre_checkpoint_t *self, const cadre_checkpoint_links_t *links)
 {
@@ -38,6 +42,16 @@ cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_prog
 {
     self->on_progress = on_progress;
     self->progress_context = context;
+    self->by_ids = false;
+}
+
+void
+cadre_checkpoint_ask_place(cadre_checkpoint_t *self, cadre_progress_t on_progress, void *context)
+{
+    cadre_checkpoint_ask_progress(self, on_progress, context);
+    self->by_ids = on_progress != NULL;
+    self->failed = self->links.begun->failed;
+    self->failed_told = false;
 }
 
 void
@@ -223,14 +237,18 @@ cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id)
 /* Counts the end of a closure that was begun before the open cut. When the last one has ended the
  * cut can be closed. */
 void
-cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved)
+cadre_checkpoint_on_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure, bool unsaved)
 {
-    if (is_below(self, id)) {
+    const int status = closure->end_status;
+    if (is_below(self, closure->id)) {
         cadre_assert(self->below > 0);
         self->below--;
         self->totals.finished += status == 0;
         self->totals.failed += status < 0 && status != CADRE_ECANCELLED;
         self->unsaved += unsaved;
+        if (status < 0 && self->is_counted && !cadre_closure_is_of_client(closure)) {
+            self->is_miscounted = true;
+        }
     }
 }
 
@@ -430,6 +448,13 @@ note_what_is_below(cadre_checkpoint_t *self)
     self->drops = self->links.drops->retired;
 }
 
+/* Returns whether a record that follows from ids would count a closure that has failed. */
+static bool
+miscounts(const cadre_checkpoint_t *self)
+{
+    return self->by_ids && self->links.begun->failed > self->failed;
+}
+
 /* Opens the cut: every closure with an id below it is begun, and CLOSURE of every later one says
  * that it comes after the cut. */
 static void
@@ -447,6 +472,8 @@ cut(cadre_checkpoint_t *self)
 
     set_state(self, CADRE_CHECKPOINT_CUT);
     note_what_is_below(self);
+    self->is_counted = !self->progress && self->by_ids;
+    self->is_miscounted = false;
     if (!self->progress && self->on_progress) {
         self->progress =
             self->on_progress(self->progress_context, self->cut, self->links.begun->of_clients);
@@ -784,6 +811,20 @@ is_resuming(cadre_checkpoint_t *self)
     return awaited != NULL;
 }
 
+/* Returns whether no automatic checkpoint can say how far the job is, and logs that once. */
+static bool
+is_astray(cadre_checkpoint_t *self)
+{
+    if (miscounts(self) && !self->failed_told) {
+        self->failed_told = true;
+        cadre_effects_log(self->links.effects, 'W', "checkpoints_stopped",
+                          "why=\"a closure has failed, which the record of the job's place would "
+                          "count\" next=\"the newest checkpoint from before is what a resume goes "
+                          "on from\"");
+    }
+    return miscounts(self);
+}
+
 /* Puts the next automatic checkpoint off if nothing has changed since the last one: it would only
  * evict an older checkpoint that differs. Exception: deleted variables whose memory is still held
  * for a replay from an older checkpoint (`done` below `retired`); a new checkpoint lets that memory
@@ -804,7 +845,7 @@ schedule_automatic(cadre_checkpoint_t *self, bool may_begin)
 {
     bool automatic = self->enabled && (self->every_ms > 0 || self->every_steps > 0);
     if (!automatic || !may_begin || self->links.catalogue->variable_count == 0 ||
-        is_resuming(self)) {
+        is_resuming(self) || is_astray(self)) {
         return UINT64_MAX;
     }
 
@@ -882,9 +923,16 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
         cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self) &&
         cadre_pace_is_between_steps(self->links.pace)) {
-        cut(self);
+        if (!self->progress && miscounts(self)) {
+            give_up(self, CADRE_ESTATE, failed_below);
+        } else {
+            cut(self);
+        }
     }
 
+    if (self->state == CADRE_CHECKPOINT_CUT && self->is_miscounted) {
+        give_up(self, CADRE_ESTATE, failed_below);
+    }
     if (self->state == CADRE_CHECKPOINT_CUT && self->below == 0 && all_shards(self, OPEN_CUT)) {
         close_cut(self);
     }

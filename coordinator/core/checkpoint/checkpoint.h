@@ -145,6 +145,11 @@ typedef struct {
     cadre_sequences_t later;
     cadre_progress_t on_progress;
     void *progress_context;
+    bool by_ids;        /* what `on_progress` says of the job follows from ids */
+    uint64_t failed;    /* begun->failed when `on_progress` was given */
+    bool failed_told;   /* the log has said that no automatic checkpoint is taken for that */
+    bool is_counted;    /* `progress` of this checkpoint follows from ids */
+    bool is_miscounted; /* it does, and a closure below the cut has failed */
     char **awaited; /* names of resumed variables that the program may not have created again yet */
     size_t awaited_count;
     bool awaited_told;
@@ -180,6 +185,13 @@ void cadre_checkpoint_chain(cadre_checkpoint_t *self, uint32_t count);
 /* Asks `on_progress` for the progress record of every checkpoint that was not given one. */
 void cadre_checkpoint_ask_progress(cadre_checkpoint_t *self, cadre_progress_t on_progress,
                                    void *context);
+
+/* Does the same for a record that follows from ids: from how many closures are below the cut. Once
+ * a closure of the program that has an id fails or is cancelled, they do not tell how far the job
+ * is: a checkpoint that has it below its cut is given up, and none with such a record begins any
+ * more, until a callback is given again. */
+void cadre_checkpoint_ask_place(cadre_checkpoint_t *self, cadre_progress_t on_progress,
+                                void *context);
 
 /* Notes that the checkpoint which was resumed holds closures with these sequence numbers. */
 void cadre_checkpoint_hold(cadre_checkpoint_t *self, const cadre_sequence_range_t *range);
@@ -220,7 +232,8 @@ void cadre_checkpoint_on_attempt(cadre_checkpoint_t *self, uint64_t id);
 
 /* Notes that a closure that was begun has ended. `unsaved`: it pushed updates and is not kept for a
  * replay. */
-void cadre_checkpoint_on_ended(cadre_checkpoint_t *self, uint64_t id, int status, bool unsaved);
+void cadre_checkpoint_on_ended(cadre_checkpoint_t *self, const cadre_closure_t *closure,
+                               bool unsaved);
 
 /* Notes that the newest checkpoint could not be read: another one is due, even if nothing has
  * changed since. */

@@ -57,9 +57,18 @@ cadre_begun_note_refused(cadre_begun_t *self)
 }
 
 void
-cadre_begun_end(cadre_begun_t *self, uint64_t id)
+cadre_begun_end(cadre_begun_t *self, const cadre_closure_t *closure)
 {
-    cadre_u64_map_take(&self->closures, id);
+    cadre_u64_map_take(&self->closures, closure->id);
+    if (closure->end_status < 0) {
+        cadre_begun_note_failed(self, closure);
+    }
+}
+
+void
+cadre_begun_note_failed(cadre_begun_t *self, const cadre_closure_t *closure)
+{
+    self->failed += !cadre_closure_is_of_client(closure);
 }
 
 cadre_closure_t *

@@ -23,6 +23,8 @@ typedef struct {
     uint64_t handed_out;      /* closures that were handed out, in this session */
     uint64_t steps;           /* steps of the closures begun in this session that may push */
     uint64_t refused;         /* closures that failed before they had an id, in this session */
+    uint64_t failed;          /* closures of the program that failed or were cancelled after they
+                               * had an id, in this session */
     uint64_t resumed_at;      /* the first id of this session; 0 when it did not resume */
 } cadre_begun_t;
 
@@ -47,7 +49,10 @@ uint64_t cadre_begun_next_number(const cadre_begun_t *self);
 void cadre_begun_note_refused(cadre_begun_t *self);
 
 /* Takes out a closure that has ended. */
-void cadre_begun_end(cadre_begun_t *self, uint64_t id);
+void cadre_begun_end(cadre_begun_t *self, const cadre_closure_t *closure);
+
+/* Counts a closure that had ended well and failed when it ran again for a replay. */
+void cadre_begun_note_failed(cadre_begun_t *self, const cadre_closure_t *closure);
 
 /* Returns the closure with this id, NULL when none was begun or it has ended. */
 cadre_closure_t *cadre_begun_find(const cadre_begun_t *self, uint64_t id);

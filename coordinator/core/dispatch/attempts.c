@@ -289,6 +289,7 @@ cadre_attempts_give_up(cadre_attempts_t *self, cadre_closure_t *closure, int sta
                       "closure=%" PRIu64 " why=\"%.400s\"", closure->id, why);
     cadre_apart_forget(self->links.apart, closure);
     cadre_closure_queue_report(self->links.queue, closure->group, status, text);
+    cadre_begun_note_failed(self->links.begun, closure);
     cadre_replay_drop(self->links.replay, closure);
 }
 

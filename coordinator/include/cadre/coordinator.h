@@ -692,8 +692,10 @@ CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progr
 
 /* Sets what automatic checkpoints record as progress: called with the cut, which is the id that the
  * next closure without one will get, on the coordinator's thread: all closures below that id
- * are in the checkpoint, also those that run still, and no other is. It returns JSON text that the
- * coordinator frees, or NULL. It must return soon and must not call Cadre.
+ * are in the checkpoint, also those that run still, and no other is. Those that have failed or were
+ * cancelled after they had their id are not: it is for the program, which hears of failures, not to
+ * count them, or for cadre_checkpoint_on_cut. It returns JSON text that the coordinator frees, or
+ * NULL. It must return soon and must not call Cadre.
  *
  * Automatic checkpoints are taken until the coordinator is closed, of what is queued also after the
  * program has scheduled its last closure: `context` lives until then. A checkpoint without a
@@ -705,7 +707,12 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
 /* Does the same, in place of it, for a program that counts its closures by their ids in a job with
  * `client_closures`: `of_clients` is how many ids below the cut closures of clients have taken
  * since the coordinator was opened. The program's own closures have the rest of those from the cut
- * on that cadre_checkpoint_resumed gives, or from 1. */
+ * on that cadre_checkpoint_resumed gives, or from 1.
+ *
+ * Once one of these fails or is cancelled after it had its id, ids do not tell any more how far the
+ * program is. From then on no automatic checkpoint is taken, one that has the closure below its cut
+ * is given up, and cadre_checkpoint_save without `progress` fails with CADRE_ESTATE, until this is
+ * called again: by a program that has heard of the failure and counts without the closure. */
 typedef char *(*cadre_cut_callback_t)(void *context, uint64_t cut, uint64_t of_clients);
 CADRE_API void cadre_checkpoint_on_cut(cadre_coordinator_t *self, cadre_cut_callback_t callback,
                                        void *context);

@@ -387,3 +387,121 @@ Test(checkpoint_when, a_cut_comes_between_two_steps_though_closures_are_queued)
     cr_assert_eq(fixture_sent(self, &worker, CADRE_MESSAGE_CLOSURE, STEP)->closure.checkpoint, 9);
     fixture_destroy(&self);
 }
+
+/* --- records that follow from ids --- */
+
+/* Notes the cut that a record was asked for. */
+static char *
+note_cut(void *context, uint64_t cut, uint64_t of_clients)
+{
+    (void)of_clients;
+    *(uint64_t *)context = cut;
+    return NULL;
+}
+
+/* A job with an automatic checkpoint, whose records follow from ids and are asked for in `cut`. */
+static fixture_t *
+counted_job(uint64_t *cut)
+{
+    fixture_t *self = saved_job();
+    cadre_checkpoint_ask_place(&self->core.checkpoint, note_cut, cut);
+    return self;
+}
+
+/* The worker is given closures 2 and 3, and 2 fails: 3 is cancelled. */
+static void
+fail_closures(fixture_t *self)
+{
+    cadre_task_t worker = fixture_worker(0);
+    fixture_heartbeat(self, &worker, self->now_ms, (cadre_u64s_t){NULL, 0});
+    fixture_schedule(self, 2);
+    fixture_schedule(self, 3);
+    fixture_turn(self);
+    fixture_failed(self, &worker, 2, 1, CADRE_FAILURE_USER, "line 3");
+    fixture_failed(self, &worker, 3, 1, CADRE_FAILURE_RETURNED, "");
+    fixture_turn(self);
+    cr_assert(cadre_closure_queue_is_empty(&self->core.queue));
+}
+
+Test(checkpoint_when, no_automatic_one_counts_closures_that_failed_as_done)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    fail_closures(self);
+    cr_assert_eq(self->core.begun.next_id, 4);
+    cr_expect(fixture_logged(self, "checkpoints_stopped"));
+    fixture_clear(self);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_not(begins(self), "%d", i);
+    }
+    cr_expect_not(fixture_logged(self, "checkpoints_stopped"), "it is said once");
+    cr_expect_eq(cut, 0);
+    cadre_checkpoint_ask_place(&self->core.checkpoint, note_cut, &cut);
+    cr_assert(begins(self), "the program knows of the failure");
+    ask_snapshots(self);
+    cr_expect_eq(cut, 4);
+    fixture_destroy(&self);
+}
+
+/* Without such a record a checkpoint says what it has by sequence numbers, or not at all. */
+Test(checkpoint_when, an_automatic_one_whose_record_counts_nothing_follows_a_failure)
+{
+    uint64_t cut = 0;
+    fixture_t *self = saved_job();
+    cadre_checkpoint_ask_progress(&self->core.checkpoint, note_cut, &cut);
+    fail_closures(self);
+    cr_assert(begins(self));
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, one_is_given_up_whose_record_counts_closures_that_fail_later)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_heartbeat(self, &worker, self->now_ms, (cadre_u64s_t){NULL, 0});
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    cr_assert(begins(self));
+    ask_snapshots(self);
+    cr_assert_eq(cut, 3);
+    fixture_failed(self, &worker, 2, 1, CADRE_FAILURE_USER, "line 3");
+    fixture_turn(self);
+    cr_expect_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    cr_expect_eq(self->core.checkpoint.last_status, CADRE_ESTATE);
+    fixture_destroy(&self);
+}
+
+/* What fails is above its cut: it says what it said. */
+Test(checkpoint_when, one_stays_whose_record_does_not_count_what_fails)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    run_closure(self, 1);
+    cr_assert(begins(self));
+    ask_snapshots(self);
+    cr_assert_eq(cut, 3);
+    cadre_task_t worker = fixture_worker(0);
+    fixture_schedule(self, 2);
+    fixture_turn(self);
+    fixture_failed(self, &worker, 3, 1, CADRE_FAILURE_USER, "line 3");
+    end_well(self);
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, one_that_is_asked_for_after_a_failure_says_why_it_cannot_be)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    fail_closures(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, NULL), 0);
+    fixture_turn(self);
+    stored(self, CADRE_STORE_OPEN, 0, "/ckpt/.tmp-9");
+    cr_expect_eq(state_of(self), CADRE_CHECKPOINT_IDLE);
+    cr_expect_eq(self->core.checkpoint.last_status, CADRE_ESTATE);
+    fixture_clear(self);
+    cr_assert_eq(cadre_checkpoint_begin(&self->core.checkpoint, "{\"epoch\": 3}"), 0);
+    fixture_turn(self);
+    ask_snapshots(self); /* this one has a record of its own */
+    fixture_destroy(&self);
+}

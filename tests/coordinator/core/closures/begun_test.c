@@ -2,6 +2,9 @@
 
 #include <criterion/criterion.h>
 
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
 TestSuite(begun, .timeout = 240);
 
 static cadre_closure_t *
@@ -37,10 +40,10 @@ Test(begun, knows_the_lowest_id_that_has_not_ended)
     cadre_closure_t *first = add(&self, 1);
     cadre_closure_t *second = add(&self, 1);
     cr_assert_eq(cadre_begun_oldest(&self), first);
-    cadre_begun_end(&self, first->id);
+    cadre_begun_end(&self, first);
     cr_assert_eq(cadre_begun_lowest(&self), 2);
     cr_assert_null(cadre_begun_find(&self, 1));
-    cadre_begun_end(&self, second->id);
+    cadre_begun_end(&self, second);
     cr_assert_eq(cadre_begun_lowest(&self), 3, "the next one");
     cadre_begun_fini(&self);
     cadre_closure_destroy(&first);
@@ -100,4 +103,26 @@ Test(begun, tells_the_ids_of_closures_of_clients_from_the_others)
     cadre_closure_destroy(&own);
     cadre_closure_destroy(&of_client);
     cadre_closure_destroy(&grouped);
+}
+
+Test(begun, counts_closures_of_the_program_that_had_an_id_and_failed)
+{
+    static const int ends[] = {0, CADRE_EFUNCTION, CADRE_ECANCELLED};
+    cadre_begun_t self;
+    cadre_begun_init(&self);
+    for (size_t i = 0; i < CADRE_COUNT_OF(ends); i++) {
+        cadre_closure_t *closure = add(&self, 1);
+        closure->end_status = ends[i];
+        cadre_begun_end(&self, closure);
+        cadre_closure_destroy(&closure);
+    }
+    cr_assert_eq(self.failed, 2);
+    cadre_closure_t *of_client = cadre_closure_new(1);
+    of_client->group = cadre_closure_group_new_unpaced();
+    of_client->end_status = CADRE_EFUNCTION;
+    cadre_begun_add(&self, of_client);
+    cadre_begun_end(&self, of_client);
+    cr_assert_eq(self.failed, 2);
+    cadre_closure_destroy(&of_client);
+    cadre_begun_fini(&self);
 }
