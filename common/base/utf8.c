@@ -1,17 +1,15 @@
 #include "common/base/utf8.h"
 
-#include <stdint.h>
 #include <string.h>
 
 /* Returns how many bytes must follow a leading byte (0: it begins no character), and the range of
  * the first of them, which excludes overlong forms, surrogates and numbers above U+10FFFF. */
-static size_t
-tail_of(uint8_t lead, uint8_t *low, uint8_t *high)
+size_t
+cadre_utf8_tail(uint8_t lead, uint8_t *low, uint8_t *high)
 {
     *low = 0x80;
     *high = 0xbf;
     if (lead >= 0xc2 && lead <= 0xdf) {
-        *low = lead == 0xc2 ? 0xa0 : 0x80; /* U+0080 to U+009F are control characters */
         return 1;
     }
 
@@ -45,7 +43,8 @@ cadre_utf8_character(const char *bytes, size_t size_bytes)
 
     uint8_t low = 0;
     uint8_t high = 0;
-    size_t tail = tail_of(at[0], &low, &high);
+    size_t tail = cadre_utf8_tail(at[0], &low, &high);
+    low = at[0] == 0xc2 ? 0xa0 : low; /* U+0080 to U+009F are control characters */
     if (tail == 0 || tail >= size_bytes || at[1] < low || at[1] > high) {
         return 0;
     }

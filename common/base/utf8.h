@@ -8,6 +8,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+/* Returns how many bytes follow the first byte of a character of more than one, 1 to 3; 0 when no
+ * such character begins with it. The first of them is in `*low` to `*high`, any further in 0x80 to
+ * 0xbf. */
+size_t cadre_utf8_tail(uint8_t lead, uint8_t *low, uint8_t *high);
 
 /* Returns the length of the character with which `bytes` begins, 1 to 4 bytes; 0 when that is not
  * allowed or not there: no bytes are left, they are not UTF-8 (Unicode 15, table 3-7), or it is a

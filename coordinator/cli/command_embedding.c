@@ -357,7 +357,8 @@ count_words(const char *path, cadre_vocabulary_t *vocabulary)
     if (status < 0) {
         return status;
     }
-    cadre_word_reader_t words = {0};
+    cadre_word_reader_t words;
+    cadre_word_reader_begin_checked(&words);
     while ((status = cadre_word_reader_next(&words, file)) > 0) {
         if (*words.word) {
             cadre_vocabulary_count(vocabulary, words.word);

@@ -93,7 +93,7 @@ count_file(cadre_reader_t *reader, const char *path)
         return status;
     }
     int more = 0;
-    cadre_word_reader_begin(&self->words);
+    cadre_word_reader_begin_checked(&self->words);
     while (status == 0 && (more = cadre_word_reader_next(&self->words, file)) > 0) {
         if (*self->words.word) {
             cadre_vocabulary_count(self->vocabulary, self->words.word);

@@ -143,6 +143,17 @@ Test(content, survives_random_changes_of_compressed_bytes)
     files_mutate("{'format':'csv','path':'a'}", "a", bytes, size, 1500);
 }
 
+/* Changes the check of a gzip file: its last 8 bytes are the check and the size. */
+static void
+damage_check(const char *name)
+{
+    FILE *file = fopen(path_of(name), "r+b");
+    cr_assert(file && fseek(file, -5, SEEK_END) == 0);
+    const int byte = fgetc(file);
+    cr_assert(fseek(file, -5, SEEK_END) == 0 && fputc(byte ^ 1, file) != EOF);
+    cr_assert_eq(fclose(file), 0);
+}
+
 /* A gzip file that is larger than all buffers, with a bad line at its begin, whose check fails at
  * its end. */
 Test(content, that_is_damaged_behind_a_bad_line_is_said_to_be_damaged)
@@ -158,14 +169,26 @@ Test(content, that_is_damaged_behind_a_bad_line_is_said_to_be_damaged)
     files_write("a.gz", text, (size_t)size);
     files_check_refused(json, CADRE_EDATA, bad);
 
-    FILE *file = fopen(path_of("a.gz"), "r+b"); /* the last 8 bytes are the check and the size */
-    cr_assert(file && fseek(file, -5, SEEK_END) == 0);
-    const int byte = fgetc(file);
-    cr_assert(fseek(file, -5, SEEK_END) == 0 && fputc(byte ^ 1, file) != EOF);
-    cr_assert_eq(fclose(file), 0);
+    damage_check("a.gz");
     cadre_auto(cadre_free) char *damaged = cadre_asprintf(
         "@/a.gz: in the compressed data: incorrect data check; so are lines before that: "
         "%s",
         bad);
     files_check_refused(json, CADRE_EDATA, damaged);
+}
+
+Test(content, that_is_damaged_behind_what_is_no_text_is_said_to_be_damaged)
+{
+    enum { SIZE = 1 << 20 };
+    static const char json[] = "{'format':'text','path':'a.gz','label_kind':'binary',"
+                               "'vocabulary':100}";
+    cadre_auto(cadre_free) char *text = cadre_calloc(SIZE, 1);
+    memset(text, 'a', SIZE);
+    text[0] = '\x01';
+    files_write("a.gz", text, SIZE);
+    files_check_refused(json, CADRE_EDATA,
+                        "@/a.gz:1: not text: byte 0x01 is a control character other than tabs and "
+                        "ends of lines and pages; name text files in UTF-8");
+    damage_check("a.gz");
+    files_check_refused(json, CADRE_EDATA, "@/a.gz: in the compressed data: incorrect data check");
 }

@@ -96,3 +96,43 @@ Test(word_reader, tells_where_a_word_begins)
     }
     cadre_data_file_close(&file);
 }
+
+/* The file must be refused, as what is named so, at a line; when it is read on it is not looked at.
+ */
+static void
+check_no_text(const char *name, const void *bytes, size_t size_bytes, const char *wanted)
+{
+    files_write(name, bytes, size_bytes);
+    cadre_data_file_t *file = open_file(name);
+    cadre_word_reader_t reader;
+    int status = 0;
+    cadre_word_reader_begin_checked(&reader);
+    while ((status = cadre_word_reader_next(&reader, file)) > 0) {
+    }
+    cr_expect_eq(status, CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), wanted), "%s, not %s", cadre_error_text(), wanted);
+    cadre_data_file_close(&file);
+
+    file = open_file(name);
+    cadre_word_reader_begin(&reader);
+    while ((status = cadre_word_reader_next(&reader, file)) > 0) {
+    }
+    cr_expect_eq(status, 0);
+    cadre_data_file_close(&file);
+}
+
+Test(word_reader, refuses_what_is_no_text_with_its_line)
+{
+    check_no_text("a", "one\ntwo\n\0three", 14, "/a:3: not text: byte 0x00 is a control character");
+    check_no_text("a.gz", "one \xe9t\xe9", 7, "/a.gz:1: not text: byte 0xe9 begins no character");
+    check_no_text("a", "one\nna\xc3", 7, "/a:2: not text: byte 0xc3 begins no character of UTF-8");
+    /* Behind the buffer's end. */
+    static char text[CADRE_WORD_BUFFER_SIZE + 8];
+    memset(text, '\n', sizeof(text));
+    text[CADRE_WORD_BUFFER_SIZE - 1] = '\xe2';
+    text[CADRE_WORD_BUFFER_SIZE] = '\x82';
+    check_no_text("a", text, sizeof(text), "/a:16384: not text: byte 0xe2 begins no character");
+    text[CADRE_WORD_BUFFER_SIZE + 1] = '\xac';
+    text[CADRE_WORD_BUFFER_SIZE + 3] = '\x1a';
+    check_no_text("a", text, sizeof(text), "/a:16385: not text: byte 0x1a is a control");
+}
