@@ -72,14 +72,12 @@ check_size(const cadre_reader_t *reader, const char *path)
     if (cadre_vocabulary_size_bytes(reader->text->vocabulary) <= reader->size_bytes_max) {
         return 0;
     }
-    const bool is_chosen = spec->is_streamed && reader->size_bytes_max == (uint64_t)spec->memory_mib
-                                                                              << 20;
+    const double mib = (double)reader->size_bytes_max / (1 << 20);
+    const bool is_chosen = spec->is_streamed && mib >= (double)spec->memory_mib;
     return cadre_fail(CADRE_ETOOLARGE,
-                      "%s: the different words take more than %" PRIu64
-                      " bytes while they are counted: more %s, or a text without words that are "
-                      "there once",
-                      path, reader->size_bytes_max,
-                      is_chosen ? "memory_mib" : "memory for the worker");
+                      "%s: the different words take more than the %.1f MiB of %s while they are "
+                      "counted: more of it, or a text without words that are there once",
+                      path, mib, is_chosen ? "memory_mib" : "the worker's share of memory");
 }
 
 /* Counts the words of a file. */

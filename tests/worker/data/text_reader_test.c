@@ -202,15 +202,16 @@ Test(text_reader, is_bounded_by_memory)
 {
     write_different_words(40000);
     cadre_source_t *dataset = NULL;
-    cr_expect_eq(files_open_within(PAIRS, 400000, &dataset), CADRE_ETOOLARGE, "the words");
+    cr_expect_eq(files_open_within(PAIRS, 1 << 19, &dataset), CADRE_ETOOLARGE, "the words");
     cr_expect(strstr(cadre_error_text(),
-                     "/a: the different words take more than 400000 bytes while they are counted: "
-                     "more memory for the worker, or a text without words that are there once"),
+                     "/a: the different words take more than the 0.5 MiB of the worker's share of "
+                     "memory while they are counted: more of it, or a text without words that are "
+                     "there once"),
               "%s", cadre_error_text());
     cr_expect_eq(files_open_within(TEXT(",'streaming':true,'memory_mib':1"), 2 << 20, &dataset),
                  CADRE_ETOOLARGE);
-    cr_expect(strstr(cadre_error_text(), "more than 1048576 bytes while they are counted: more "
-                                         "memory_mib, or a text"),
+    cr_expect(strstr(cadre_error_text(), "more than the 1.0 MiB of memory_mib while they are "
+                                         "counted: more of it, or a text"),
               "%s", cadre_error_text());
     write_words(900);
     cr_expect_eq(files_open_within(PAIRS, 200000, &dataset), CADRE_ETOOLARGE, "the rows");
