@@ -15,6 +15,7 @@
 #include "common/checkpoint/table_rows.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/npy_file.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/table_export.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
@@ -496,6 +497,9 @@ cadre_command_checkpoint(int argc, char **argv)
     flags_t flags = {0};
 
     argv[0] = "cadre checkpoint";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_auto(cadre_checkpoint_directory_destroy) cadre_checkpoint_directory_t *directory = NULL;
     cadre_auto(entries_fini) entries_t entries = {0};

@@ -15,6 +15,7 @@
 #include "common/system/file_pattern.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/embedding.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
 #include "worker/data/column_ids.h"
@@ -458,9 +459,12 @@ cadre_command_embedding(int argc, char **argv)
                "texts by their ids, as format \"text\" of a job has them: plain, gzip or zstd, by "
                "name or pattern.",
     };
-    flags_t flags = {.of = cadre_calloc((size_t)argc, sizeof(char *))};
-
     argv[0] = "cadre embedding";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
+
+    flags_t flags = {.of = cadre_calloc((size_t)argc, sizeof(char *))};
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = run(&flags);
     cadre_free(&flags.of);

@@ -19,6 +19,7 @@
 #include "coordinator/cli/launch/launcher.h"
 #include "coordinator/cli/launch/supervisor.h"
 #include "coordinator/cli/launch/task_end.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/terminal/console.h"
 #include "coordinator/cli/train/evaluator.h"
 #include "coordinator/cli/verb.h"
@@ -102,8 +103,8 @@ parse(int key, char *argument, struct argp_state *state)
     return 0;
 }
 
-/* Reads the command line of `cadre evaluate`; ends the process after a usage error. */
-static void
+/* Reads the command line of `cadre evaluate`; ends the process after most usage errors. */
+static int
 read_flags(int argc, char **argv, flags_t *flags)
 {
     static const struct argp_option options[] = {
@@ -127,7 +128,11 @@ read_flags(int argc, char **argv, flags_t *flags)
     };
 
     argv[0] = "cadre evaluate";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return CADRE_EINVALID;
+    }
     argp_parse(&parser, argc, argv, 0, NULL, flags);
+    return 0;
 }
 
 /* Reads the job whose checkpoints are tested, with the settings that flags give. */
@@ -454,7 +459,7 @@ cadre_command_evaluate(int argc, char **argv)
     flags_t flags = {.job_file = NULL};
     cadre_auto(cadre_job_fini) cadre_job_t job;
     cadre_job_init(&job);
-    read_flags(argc, argv, &flags);
-    int status = make_job(&flags, &job);
+    int status = read_flags(argc, argv, &flags);
+    status = status < 0 ? status : make_job(&flags, &job);
     return status < 0 ? cadre_verb_fail(status) : evaluate(&flags, &job);
 }

@@ -9,6 +9,7 @@
 #include "common/base/utf8.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/terminal/command_text.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/train/job_keys.h"
@@ -169,6 +170,9 @@ cadre_command_keygen(int argc, char **argv)
     flags_t flags = {0};
 
     argv[0] = "cadre keygen";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     cadre_startup_hold_secrets();
     cadre_auto(cadre_job_keys_fini) cadre_job_keys_t keys = {0};

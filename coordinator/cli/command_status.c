@@ -8,6 +8,7 @@
 #include "common/net/cluster_config.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/status_client.h"
 #include "coordinator/cli/status_lines.h"
 #include "coordinator/cli/terminal/exit_code.h"
@@ -120,6 +121,9 @@ cadre_command_status(int argc, char **argv)
 
     argv[0] = "cadre status";
     cadre_cluster_sources_from_environment(&flags.sources);
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = ask(&flags, &text);
     if (status < 0) {

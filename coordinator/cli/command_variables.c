@@ -15,6 +15,7 @@
 #include "common/net/security.h"
 #include "common/system/startup.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/setting_flags.h"
 #include "coordinator/cli/terminal/exit_code.h"
 #include "coordinator/cli/verb.h"
 
@@ -404,6 +405,9 @@ cadre_command_variables(int argc, char **argv)
     };
     flags_t flags = {.wait_s = WAIT_S, .options = cadre_client_options()};
     argv[0] = "cadre variables";
+    if (cadre_flags_check_written_out(options, argc, argv) < 0) {
+        return cadre_verb_fail(CADRE_EINVALID);
+    }
     argp_parse(&parser, argc, argv, 0, NULL, &flags);
     int status = look(&flags);
     free(flags.keys);

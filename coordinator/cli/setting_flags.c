@@ -159,7 +159,7 @@ int
 cadre_flags_check_written_out(const struct argp_option *options, int argc, char **argv)
 {
     static const char *const own[] = {"--help", "--usage", "--version"};
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         bool is_own = false;
         for (size_t k = 0; k < CADRE_COUNT_OF(own); k++) {
             is_own = is_own || strcmp(argv[i], own[k]) == 0;

@@ -51,8 +51,8 @@ const cadre_setting_flag_t *cadre_setting_flags_take(cadre_given_settings_t *sel
 
 /* Refuses flags that are not written out, with a guess at what was meant: CADRE_EINVALID. getopt
  * would take "--ps 3" for "--ps-timeout 3" where there is no --ps, and the command is shown again
- * to the user with a flag changed. `argv[0]` names the verb, and `options` ends with an empty
- * one. */
+ * to the user with a flag changed. Behind "--" there are none. `argv[0]` names the verb, and
+ * `options` ends with an empty one. */
 int cadre_flags_check_written_out(const struct argp_option *options, int argc, char **argv);
 
 #endif

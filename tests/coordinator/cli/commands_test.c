@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
+#include "common/base/status.h"
 #include "coordinator/cli/terminal/exit_code.h"
 
 TestSuite(commands, .timeout = 240);
@@ -77,6 +78,35 @@ Test(commands, want_flags_written_out, .init = cr_redirect_stderr)
 {
     cr_assert_eq(command("cadre run j.json --data --ps --epoch 3"), CADRE_EXIT_USAGE);
     cr_assert_stderr_eq_str("cadre: cadre run has no flag --epoch; did you mean --epochs?\n");
+}
+
+Test(commands, of_all_verbs_want_flags_written_out, .init = cr_redirect_stderr)
+{
+    static const struct {
+        const char *line;
+        const char *wanted;
+    } cases[] = {
+        {"cadre train j.json --outpu json", "cadre train has no flag --outpu"},
+        {"cadre evaluate j.json --outpu json", "cadre evaluate has no flag --outpu"},
+        {"cadre status --outpu json", "cadre status has no flag --outpu"},
+        {"cadre variables w --outpu json", "cadre variables has no flag --outpu"},
+        {"cadre checkpoint list d --outpu=json", "cadre checkpoint has no flag --outpu=json"},
+        {"cadre embedding words a --outpu json", "cadre embedding has no flag --outpu"},
+        {"cadre config show j.json --origi", "cadre config has no flag --origi"},
+        {"cadre keygen d --outpu json", "cadre keygen has no flag --outpu"},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cr_expect_eq(command(cases[i].line), CADRE_EXIT_USAGE, "%s", cases[i].line);
+        const char *text = cadre_error_text();
+        cr_expect(strncmp(text, cases[i].wanted, strlen(cases[i].wanted)) == 0, "%s", text);
+    }
+}
+
+/* Words of a text may look like flags. */
+Test(commands, take_what_is_behind_two_dashes_for_no_flag, .init = cr_redirect_stderr)
+{
+    cr_expect_eq(command("cadre embedding words -- --nowhere"), CADRE_EXIT_NO_INPUT);
+    cr_expect(strstr(cadre_error_text(), "--nowhere: No such file"), "%s", cadre_error_text());
 }
 
 Test(commands, take_a_value_for_no_flag, .init = cr_redirect_stderr)
