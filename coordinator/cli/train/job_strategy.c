@@ -236,9 +236,13 @@ check_pace(const cadre_job_t *self, const pace_t *pace)
         return 0;
     }
     cadre_auto(cadre_free) char *place = cadre_job_place(self, pace->setting, pace->flag);
-    return cadre_fail(CADRE_ECONFIG,
-                      "%s is for \"consistency\": \"%s\", but training.consistency is %s", place,
-                      pace->word, words[self->consistency]);
+    const char *word = words[self->consistency];
+    /* Who typed a flag knows of it; a variable may stand there for another job. */
+    const bool is_variable = rank == CADRE_ORIGIN_ENVIRONMENT;
+    return cadre_fail(
+        CADRE_ECONFIG, "%s is for \"consistency\": \"%s\", but training.consistency is %s%s%s",
+        place, pace->word, word, is_variable ? ": unset this variable of the environment for " : "",
+        is_variable ? word : "");
 }
 
 /* Checks that what is given of the consistency goes with it; a program, which has no file, says

@@ -223,10 +223,20 @@ Test(job_strategy, refuses_what_is_for_another_consistency)
     cr_expect(strncmp(cadre_error_text(), "--step-closures is for", 22) == 0, "%s",
               cadre_error_text());
 
+    /* A variable may be left from another job. */
+    setenv("CADRE_STALENESS_BOUND", "4", 1);
+    cadre_auto(cadre_job_fini) cadre_job_t surrounded;
+    read(&surrounded, "");
+    cr_assert_eq(cadre_job_set_environment(&surrounded), 0);
+    cr_expect_eq(cadre_job_follow_strategy(&surrounded, &cpu), CADRE_ECONFIG);
+    cr_expect_str_eq(cadre_error_text(),
+                     "CADRE_STALENESS_BOUND is for \"consistency\": \"bounded\", but "
+                     "training.consistency is async: unset this variable of the environment for "
+                     "async");
+
     /* A program reads no such variable. */
     cadre_auto(cadre_job_fini) cadre_job_t of_program;
     cadre_job_init(&of_program);
-    setenv("CADRE_STALENESS_BOUND", "4", 1);
     cr_assert_eq(cadre_job_set_environment(&of_program), 0);
     cr_expect_eq(of_program.staleness_bound, 4);
     cr_expect_eq(cadre_job_follow_strategy(&of_program, &cpu), 0, "%s", cadre_error_text());
