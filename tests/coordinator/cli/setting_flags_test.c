@@ -40,6 +40,8 @@ static const struct {
     {"--seed", "7", OPTIONS "seed"},
     {"--checkpoint-dir", "checkpoints", OPTIONS "checkpoint_dir"},
     {"--checkpoint-every", "5", OPTIONS "checkpoint_every_ms"},
+    {"--checkpoint-every-steps", "5", OPTIONS "checkpoint_every_steps"},
+    {"--checkpoint-every-epochs", "5", TRAINING "checkpoint_every_epochs"},
     {"--resume", "auto", OPTIONS "resume"},
     {"--wait", "5", "cadre_coordinator_wait_ready"},
     {"--http", "0", OPTIONS "http"},
@@ -98,10 +100,26 @@ Test(setting_flags, of_a_run_are_those_of_config_too, .init = cr_redirect_stdout
 {
     cadre_auto(cadre_free) char *job =
         cadre_asprintf("%s/examples/digits.json", getenv("CADRE_SOURCE_DIR"));
-    char *arguments[] = {"cadre", "config", "show",         "--origin", "--consistency",  "sync",
-                         "--ps",  "3",      "--stop-steps", "9",        "--stop-seconds", "1.5",
-                         job,     NULL};
-    cr_assert_eq(cadre_command(13, arguments), 0, "%s", cadre_error_text());
+    char *arguments[] = {"cadre",
+                         "config",
+                         "show",
+                         "--origin",
+                         "--consistency",
+                         "sync",
+                         "--ps",
+                         "3",
+                         "--stop-steps",
+                         "9",
+                         "--stop-seconds",
+                         "1.5",
+                         "--checkpoint-every-steps",
+                         "100",
+                         "--checkpoint-every-epochs",
+                         "2",
+                         job,
+                         NULL};
+    cr_assert_eq(cadre_command((int)CADRE_COUNT_OF(arguments) - 1, arguments), 0, "%s",
+                 cadre_error_text());
     fflush(stdout);
     char text[32768];
     const size_t length = fread(text, 1, sizeof(text) - 1, cr_get_redirected_stdout());
@@ -111,6 +129,8 @@ Test(setting_flags, of_a_run_are_those_of_config_too, .init = cr_redirect_stdout
         {"cluster.ps", "3", "flag"},
         {"training.stop.steps", "9", "flag"},
         {"training.stop.seconds", "1.5", "flag"},
+        {"checkpoint.every_steps", "100", "flag"},
+        {"checkpoint.every_epochs", "2", "flag"},
         {"training.epochs", "40", "file"},
         {"training.stop.at_least", "none", "default"},
         {"training.stop.at_most", "none", "default"},
