@@ -29,7 +29,7 @@ typedef struct {
     char *data; /* the folder that the job's paths are in */
     char *address;
     pid_t tasks[TASKS];
-    const char *arguments[20];
+    const char *arguments[24];
 } cluster_t;
 
 static void
@@ -149,6 +149,61 @@ Test(run_coordinator, F24_is_killed_and_started_again_while_tasks_stay_and_total
         cr_expect_eq(waitpid(cluster.tasks[i], &end, WNOHANG), 0, "task %d has stayed: %x", i, end);
     }
     cluster_close(&cluster);
+}
+
+/* The run that has ended warned of nothing but what a machine has that is slow or stands still. */
+static void
+expect_no_warning(const command_t *command)
+{
+    static const char *const slow[] = {"local_pause",        "worker_lost",          "ps_lost",
+                                       "checkpoint_delayed", "checkpoints_deferred", "window_full"};
+    cadre_auto(cadre_free) char *said = command_errors(command);
+    for (char *at = said; (at = strstr(at, "warning: "));) {
+        at += strlen("warning: ");
+        bool is_slow = false;
+        for (size_t i = 0; i < CADRE_COUNT_OF(slow); i++) {
+            is_slow = is_slow || strncmp(at, slow[i], strlen(slow[i])) == 0;
+        }
+        cr_expect(is_slow, "%s", said);
+    }
+}
+
+/* Whoever stops a sound job and goes on is not warned that values, steps and the place in the data
+ * do not fit. */
+static void
+expect_quiet_resume(const char *consistency, const char *number)
+{
+    cluster_t cluster;
+    cluster_open(&cluster, "wait", "1");
+    size_t count = 0;
+    while (cluster.arguments[count]) {
+        count++;
+    }
+    cluster.arguments[count++] = "--consistency";
+    cluster.arguments[count++] = consistency;
+    cluster.arguments[count] = number;
+    for (int i = 0; i < 3; i++) {
+        const long newest = i == 0 ? 0 : command_wait_checkpoint_after(&cluster.command, 0);
+        command_start(&cluster.command, cluster.arguments);
+        command_wait_checkpoint_after(&cluster.command, newest);
+        if (i < 2) {
+            command_signal(&cluster.command, SIGTERM);
+        }
+        command_expect_exit(&cluster.command, command_end(&cluster.command), i < 2 ? 143 : 0);
+        expect_no_warning(&cluster.command);
+        cadre_auto(cadre_free) char *said = command_errors(&cluster.command);
+        cr_expect_eq(strstr(said, "resumed from ") != NULL, i > 0, "%s", said);
+    }
+    json_t *result = command_result(&cluster.command);
+    cr_expect_eq((int)json_number_at(result, "closures.finished"), CLOSURES);
+    json_decref(result);
+    cluster_close(&cluster);
+}
+
+Test(run_coordinator, is_stopped_and_goes_on_without_a_warning)
+{
+    expect_quiet_resume("async", NULL);
+    expect_quiet_resume("sync", "--step-closures=2");
 }
 
 /* Every task leaves by itself, and says that nothing went wrong. */
