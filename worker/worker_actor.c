@@ -17,12 +17,12 @@
 #include "common/system/clock.h"
 #include "common/system/log.h"
 #include "common/system/poll.h"
-#include "worker/core/worker_metrics.h"
 #include "worker/drain.h"
 #include "worker/open_works.h"
 #include "worker/reader_link.h"
 #include "worker/shard_peers.h"
 #include "worker/slot/slot_link.h"
+#include "worker/worker_page.h"
 
 enum {
     /* Messages that are taken from one socket in one turn, before the other sockets are read. */
@@ -64,9 +64,9 @@ struct cadre_worker_actor {
     uint64_t keys_due_ms; /* when to look at the allowed keys again */
     bool untouched;       /* contact with the coordinator is lost, and the log says so */
     cadre_drain_t drain;
-    uint64_t drained_ms; /* when /metrics last showed that the worker does not drain */
-    bool left;           /* the session is over, and main was told */
-    bool device_lost;    /* the device computes no more, and main was told */
+    bool left;        /* the session is over, and main was told */
+    bool device_lost; /* the device computes no more, and main was told */
+    cadre_worker_page_t page;
 
     cadre_open_works_t works; /* in slots + ahead places */
 
@@ -832,33 +832,6 @@ keep_time(cadre_worker_actor_t *self)
     keep_draining(self);
 }
 
-/* Publishes the worker's figures for /metrics and whether it is ready, when that is due; says in
- * every turn that this thread goes round (/livez). */
-static void
-publish(cadre_worker_actor_t *self)
-{
-    cadre_http_server_t *http = self->options.http;
-    if (!http) {
-        return;
-    }
-
-    cadre_http_server_turned(http, 0, (int64_t)self->now_ms);
-    bool drains = self->drain.reason || cadre_worker_core_is_draining(self->core);
-    self->drained_ms = drains ? self->drained_ms : self->now_ms;
-    cadre_worker_figures_t figures = {.drains = drains,
-                                      .drain_ms = self->now_ms - self->drained_ms};
-    const char *unready = cadre_worker_unready(self->core, self->now_ms);
-    if (cadre_http_server_is_due(http, unready, (int64_t)self->now_ms)) {
-        cadre_metrics_text_t text = {.bytes = NULL};
-        cadre_worker_metrics(self->core, &figures, self->now_ms, &text);
-        cadre_metrics_text_transport(
-            &text, "worker", cadre_security_transport(self->context, &self->options.coordinator));
-        cadre_metrics_text_keys(&text, "worker",
-                                cadre_keyring_unreadable(cadre_context_keyring(self->context)));
-        cadre_http_server_publish(http, &text, unready, (int64_t)self->now_ms);
-    }
-}
-
 /* Returns whether the thread may end: the session is over, slots and reader have given everything
  * back, and the last message to the coordinator (GOODBYE) is out. */
 static bool
@@ -897,7 +870,8 @@ run(void *pipe, void *argument)
     while (go_on) {
         keep_time(self);
         settle(self);
-        publish(self);
+        const bool drains = self->drain.reason || cadre_worker_core_is_draining(self->core);
+        cadre_worker_page_publish(&self->page, self->core, drains, self->now_ms);
         if (finished(self)) {
             break;
         }
@@ -948,6 +922,8 @@ cadre_worker_actor_open(cadre_context_t *context, const cadre_worker_actor_optio
     cadre_worker_actor_t *self = cadre_calloc(1, sizeof(*self));
     self->context = context;
     self->options = *options;
+    self->page = (cadre_worker_page_t){
+        .http = options->http, .context = context, .coordinator = &self->options.coordinator};
     self->core = cadre_worker_core_new(&options->core, (uint64_t)cadre_clock_now_ms());
     cadre_open_works_init(&self->works, (size_t)options->core.slots + options->core.ahead);
     cadre_shard_peers_init(&self->shards, context);
