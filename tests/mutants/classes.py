@@ -283,7 +283,7 @@ CLASSES = [
     ("row-age", "rows grow old an update too early",
      "ps/core/table cadre_row_eviction_expired", swap("age > spec->age_max", "age >= spec->age_max")),
     ("row-uses-for-ever", "LFU never forgets what was popular once",
-     "ps/core/table cadre_row_eviction_victim", drop("cadre_row_pages_halve")),
+     "ps/core/table find_in_sample", drop("cadre_row_pages_halve")),
     ("row-lasso", "the group lasso makes rows longer",
      "ps/core/table shrink", swap("1 - length / norm", "1 + length / norm")),
     ("sketch-all", "a sighting raises counters that other keys have raised already",

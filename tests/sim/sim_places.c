@@ -38,25 +38,30 @@ sim_places_touch(sim_places_t *self, uint32_t key, uint32_t step)
     self->uses[key]++;
 }
 
-/* Moves a hand on. Returns the key of the row where it was, SIM_KEYS where there is none or update
- * `step` has changed it. */
+/* Moves a hand on. Returns the key of the row where it was, SIM_KEYS where there is none or it may
+ * not go. */
 static uint32_t
-visit(const sim_places_t *self, uint8_t *hand, uint32_t step)
+visit(const sim_places_t *self, uint8_t *hand, const sim_victim_limits_t *limits)
 {
     const uint8_t held = self->keys[*hand];
     *hand = *hand + 1 < self->end ? (uint8_t)(*hand + 1) : 0;
-    return held == 0 || self->changed[held - 1] == step ? SIM_KEYS : held - 1U;
+    if (held == 0 || limits->named >> (held - 1) & 1) {
+        return SIM_KEYS;
+    }
+    const bool is_newest = self->changed[held - 1] == limits->step;
+    return is_newest && !limits->takes_newest ? SIM_KEYS : held - 1U;
 }
 
 uint32_t
-sim_places_victim(sim_places_t *self, const sim_definition_t *definition, uint32_t step)
+sim_places_victim(sim_places_t *self, const sim_definition_t *definition,
+                  const sim_victim_limits_t *limits)
 {
     const bool by_uses = definition->when_full == CADRE_TABLE_EVICT_LFU;
     uint64_t sample = 0;
     uint32_t victim = SIM_KEYS;
     for (uint32_t visits = 0; visits < self->end && __builtin_popcountll(sample) < SAMPLE;
          visits++) {
-        const uint32_t key = visit(self, &self->victim_hand, step);
+        const uint32_t key = visit(self, &self->victim_hand, limits);
         if (key == SIM_KEYS) {
             continue;
         }
@@ -78,9 +83,10 @@ uint64_t
 sim_places_expire(sim_places_t *self, const sim_definition_t *definition, uint32_t step,
                   uint32_t count, uint64_t small)
 {
+    const sim_victim_limits_t limits = {.step = step};
     uint64_t gone = 0;
     for (uint32_t left = VISITS + VISITS_PER_KEY * count; left > 0 && self->end > 0; left--) {
-        const uint32_t key = visit(self, &self->expiry_hand, step);
+        const uint32_t key = visit(self, &self->expiry_hand, &limits);
         if (key == SIM_KEYS) {
             continue;
         }

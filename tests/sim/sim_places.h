@@ -34,8 +34,17 @@ void sim_places_remove(sim_places_t *self, uint32_t key);
 /* Says that update `step` changes a key's row. */
 void sim_places_touch(sim_places_t *self, uint32_t key, uint32_t step);
 
-/* Chooses the key that goes for another while update `step` is applied; SIM_KEYS: none may. */
-uint32_t sim_places_victim(sim_places_t *self, const sim_definition_t *definition, uint32_t step);
+/* What may not go: keys in `named` (bits), and but for `takes_newest` those that update `step` has
+ * changed. */
+typedef struct {
+    uint64_t named;
+    bool takes_newest;
+    uint32_t step;
+} sim_victim_limits_t;
+
+/* Chooses the key that goes for another; SIM_KEYS: none may. */
+uint32_t sim_places_victim(sim_places_t *self, const sim_definition_t *definition,
+                           const sim_victim_limits_t *limits);
 
 /* Takes back the rows that are too old after update `step` of `count` keys, or are in `small`
  * (bits), but for those that the update has changed. Returns their keys: bits. */

@@ -242,22 +242,44 @@ forget(sim_rows_t *self, const sim_variable_t *variable, uint32_t key)
            kept_columns(variable) * sizeof(float));
 }
 
-/* Gives a key a row, for which another may have to go; false: none may. */
+/* Has a row go for another; false: none may. An assignment, which names keys, takes what the newest
+ * update has changed when nothing else is left. */
 static bool
-create(sim_rows_t *self, const sim_variable_t *variable, uint32_t key)
+evict(sim_rows_t *self, const sim_variable_t *variable, sim_victim_limits_t *limits)
 {
     const sim_definition_t *definition = &variable->definition;
-    const uint64_t held = (uint64_t)__builtin_popcountll(self->rows);
-    if (definition->rows_max > 0 && held >= definition->rows_max) {
-        const uint32_t victim = definition->when_full == CADRE_TABLE_REFUSE
-                                    ? SIM_KEYS
-                                    : sim_places_victim(&self->places, definition, self->steps);
-        if (victim == SIM_KEYS) {
-            return false;
-        }
-        sim_places_remove(&self->places, victim);
-        forget(self, variable, victim);
-        self->evicted++;
+    if (definition->when_full == CADRE_TABLE_REFUSE) {
+        return false;
+    }
+    uint32_t victim = sim_places_victim(&self->places, definition, limits);
+    if (victim == SIM_KEYS && limits->named != 0 && !limits->takes_newest) {
+        limits->takes_newest = true;
+        victim = sim_places_victim(&self->places, definition, limits);
+    }
+    if (victim == SIM_KEYS) {
+        return false;
+    }
+    sim_places_remove(&self->places, victim);
+    forget(self, variable, victim);
+    self->evicted++;
+    return true;
+}
+
+/* Returns by how many rows a part has more than it may. */
+static uint64_t
+excess(const sim_rows_t *self, const sim_variable_t *variable, uint64_t added)
+{
+    const uint64_t rows_max = variable->definition.rows_max;
+    const uint64_t rows = (uint64_t)__builtin_popcountll(self->rows) + added;
+    return rows_max > 0 && rows > rows_max ? rows - rows_max : 0;
+}
+
+/* Gives a key a row, for which another may have to go; false: none may. */
+static bool
+create(sim_rows_t *self, const sim_variable_t *variable, uint32_t key, sim_victim_limits_t *limits)
+{
+    if (excess(self, variable, 1) > 0 && !evict(self, variable, limits)) {
+        return false;
     }
     sim_places_add(&self->places, key);
     sim_places_touch(&self->places, key, self->steps);
@@ -270,6 +292,7 @@ create(sim_rows_t *self, const sim_variable_t *variable, uint32_t key)
 static uint64_t
 admit(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
 {
+    sim_victim_limits_t limits = {.step = self->steps};
     uint64_t admitted = 0;
     uint64_t changed = keys & self->rows;
     for (uint64_t left = changed; left; left &= left - 1) {
@@ -281,7 +304,8 @@ admit(sim_rows_t *self, const sim_variable_t *variable, uint64_t keys)
         admitted |= self->seen[key] >= self->admit_after ? left & -left : 0;
     }
     for (uint64_t left = admitted; left; left &= left - 1) {
-        changed |= create(self, variable, (uint32_t)__builtin_ctzll(left)) ? left & -left : 0;
+        changed |=
+            create(self, variable, (uint32_t)__builtin_ctzll(left), &limits) ? left & -left : 0;
     }
     self->unadmitted += (uint64_t)__builtin_popcountll(keys & ~changed);
     return changed;
@@ -332,12 +356,23 @@ expire(sim_rows_t *self, const sim_variable_t *variable, uint32_t count)
     }
 }
 
+/* Has the rows go that a part has beyond what it may, as it was on more shards before: of so few
+ * keys all in one update. */
+static void
+shrink(sim_rows_t *self, const sim_variable_t *variable)
+{
+    sim_victim_limits_t limits = {.step = self->steps};
+    while (excess(self, variable, 0) > 0 && evict(self, variable, &limits)) {
+    }
+}
+
 void
 sim_rows_push(sim_rows_t *self, const sim_variable_t *variable, const sim_row_sum_t *sum)
 {
     self->steps++;
     add(self, sum, admit(self, variable, sum->keys));
     expire(self, variable, (uint32_t)__builtin_popcountll(sum->keys));
+    shrink(self, variable);
 }
 
 bool
@@ -359,13 +394,13 @@ sim_rows_refuse(const sim_rows_t *self, const sim_variable_t *variable, uint64_t
 /* Assigns to a row. */
 static void
 assign_row(sim_rows_t *self, const sim_variable_t *variable, uint32_t key, cadre_assign_mode_t mode,
-           int64_t k)
+           int64_t k, sim_victim_limits_t *limits)
 {
     const uint64_t bit = 1ULL << key;
     sim_row_sum_t sum = {.keys = 0};
     if (self->rows & bit) {
         sim_places_touch(&self->places, key, self->steps);
-    } else if (!create(self, variable, key)) {
+    } else if (!create(self, variable, key, limits)) {
         self->unadmitted++;
         return;
     }
@@ -383,8 +418,12 @@ sim_rows_assign(sim_rows_t *self, const sim_variable_t *variable, const uint64_t
                 size_t count, cadre_assign_mode_t mode, int64_t k)
 {
     cadre_assert(mode == CADRE_ASSIGN_SET || mode == CADRE_ASSIGN_ADD || mode == CADRE_ASSIGN_SUB);
+    sim_victim_limits_t limits = {.step = self->steps};
     for (size_t i = 0; i < count; i++) {
-        assign_row(self, variable, sim_table_find(variable, keys[i]), mode, k);
+        limits.named |= 1ULL << sim_table_find(variable, keys[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        assign_row(self, variable, sim_table_find(variable, keys[i]), mode, k, &limits);
     }
 }
 

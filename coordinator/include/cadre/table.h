@@ -92,7 +92,9 @@ typedef struct {
 
     /* The most rows on one ps, at most 2,147,483,647, and what happens beyond. 0: as many as fit
      * into its memory, and CADRE_TABLE_FULL_REFUSE. Whatever `when_full`, an update with more keys
-     * than this on one ps fails with CADRE_EFULL. */
+     * than this on one ps fails with CADRE_EFULL. A job that is resumed with fewer ps, or with a
+     * smaller number, may begin with more rows: where rows are evicted each update takes as many of
+     * them as it has keys, and 64. */
     uint64_t rows_max;
     cadre_table_full_t when_full;
 
@@ -157,8 +159,12 @@ CADRE_API int cadre_variable_read_slot_keys(cadre_variable_t *self, const char *
  * the rows that are given are checked. What the optimizer keeps for a row stays as it is, or
  * begins.
  *
- * CADRE_EFULL: a table has rows_max rows on a ps, and none may be evicted. Of this call, rows on
- *   other ps may be assigned.
+ * Where rows are evicted (`when_full`) all of `keys` have their rows afterwards: rows go that were
+ * not updated for long, or seldom, and when all others are gone, those that the newest update has
+ * changed or earlier assignments gave.
+ *
+ * CADRE_EFULL: a table has rows_max rows on a ps and evicts none, or more of `keys` on one ps than
+ *   rows_max. Of this call, rows on other ps may be assigned.
  * Fails otherwise as cadre_variable_read_keys and cadre_variable_assign_rows. */
 CADRE_API int cadre_variable_assign_keys(cadre_variable_t *self, cadre_assign_t mode,
                                          const uint64_t *keys, size_t count,

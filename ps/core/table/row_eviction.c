@@ -7,6 +7,8 @@
 #include "common/base/status.h"
 #include "common/tensor/bf16.h"
 
+enum { WORD_BITS = 64 };
+
 void
 cadre_row_eviction_init(cadre_row_eviction_t *self, const cadre_table_spec_t *spec)
 {
@@ -57,12 +59,40 @@ goes_before(const cadre_table_spec_t *spec, uint32_t step, const cadre_row_pages
     return step - cadre_row_pages_step(pages, left) > step - cadre_row_pages_step(pages, right);
 }
 
-/* Looks at a sample of rows, and on until one was found that may go. Rows that are not in use, or
- * changed by this update, do not count. Uses are halved when the victim is known: they are compared
- * as they were. */
-uint32_t
-cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *spec, uint32_t step,
-                          cadre_row_pages_t *pages)
+void
+cadre_row_eviction_begin_naming(cadre_row_eviction_t *self, uint64_t rows)
+{
+    self->named = cadre_calloc(rows / WORD_BITS + 1, sizeof(*self->named));
+}
+
+void
+cadre_row_eviction_name(cadre_row_eviction_t *self, uint32_t row)
+{
+    self->named[row / WORD_BITS] |= UINT64_C(1) << row % WORD_BITS;
+}
+
+void
+cadre_row_eviction_end_naming(cadre_row_eviction_t *self)
+{
+    cadre_free(&self->named);
+    self->takes_newest = false;
+}
+
+/* Returns whether a row may not go. */
+static bool
+stays(const cadre_row_eviction_t *self, uint32_t step, const cadre_row_pages_t *pages, uint32_t row)
+{
+    if (!self->takes_newest && cadre_row_pages_step(pages, row) == step) {
+        return true;
+    }
+    return self->named && (self->named[row / WORD_BITS] >> row % WORD_BITS & 1) != 0;
+}
+
+/* Looks at a sample of rows, and on until one was found that may go. Rows that are not in use do
+ * not count. Uses are halved when the victim is known: they are compared as they were. */
+static uint32_t
+find_in_sample(cadre_row_eviction_t *self, const cadre_table_spec_t *spec, uint32_t step,
+               cadre_row_pages_t *pages)
 {
     const uint64_t end = cadre_row_pages_end(pages);
     uint32_t sample[CADRE_EVICTION_SAMPLE];
@@ -70,7 +100,7 @@ cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *
     int seen = 0;
     for (uint64_t visits = 0; visits < end && seen < CADRE_EVICTION_SAMPLE; visits++) {
         const uint32_t row = advance(&self->victim_hand, pages);
-        if (!cadre_row_pages_used(pages, row) || cadre_row_pages_step(pages, row) == step) {
+        if (!cadre_row_pages_used(pages, row) || stays(self, step, pages, row)) {
             continue;
         }
 
@@ -84,6 +114,18 @@ cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *
         cadre_row_pages_halve(pages, sample[i]);
     }
     return victim;
+}
+
+uint32_t
+cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *spec, uint32_t step,
+                          cadre_row_pages_t *pages)
+{
+    const uint32_t victim = find_in_sample(self, spec, step, pages);
+    if (victim != UINT32_MAX || !self->named || self->takes_newest) {
+        return victim;
+    }
+    self->takes_newest = true;
+    return find_in_sample(self, spec, step, pages);
 }
 
 /* Returns the Euclidean norm of a row. */

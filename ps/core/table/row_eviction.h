@@ -8,7 +8,7 @@
  * popular once does not stay for ever. The other is moved a little by every update, and finds rows
  * that are too old, or whose norm is too small.
  *
- * Neither ever chooses a row that the update of now has changed.
+ * Neither ever chooses a row that the update of now has changed, or the assignment of now names.
  *
  * Owner:   one table.
  * Thread:  the shard's actor only.
@@ -16,6 +16,7 @@
 #ifndef CADRE_PS_CORE_TABLE_ROW_EVICTION_H
 #define CADRE_PS_CORE_TABLE_ROW_EVICTION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/spec/table_spec.h"
@@ -27,6 +28,11 @@ typedef struct {
     uint32_t victim_hand;
     uint32_t expiry_hand;
     float *row; /* of the table's dim: values as f32, to measure them */
+
+    /* Of an assignment: a bit for each row that it names (else NULL), and whether there is no other
+     * any more that is older than `step`. */
+    uint64_t *named;
+    bool takes_newest;
 } cadre_row_eviction_t;
 
 void cadre_row_eviction_init(cadre_row_eviction_t *self, const cadre_table_spec_t *spec);
@@ -38,8 +44,15 @@ int cadre_row_eviction_load(cadre_row_eviction_t *self, uint32_t victim_hand, ui
 
 void cadre_row_eviction_fini(cadre_row_eviction_t *self);
 
-/* Returns the row that is to make room while update number `step` is applied; UINT32_MAX when this
- * update has changed all of them. */
+/* Begins an assignment that may evict rows, of a table that will have `rows` places; notes a row
+ * that it names; ends it. */
+void cadre_row_eviction_begin_naming(cadre_row_eviction_t *self, uint64_t rows);
+void cadre_row_eviction_name(cadre_row_eviction_t *self, uint32_t row);
+void cadre_row_eviction_end_naming(cadre_row_eviction_t *self);
+
+/* Returns the row that is to make room; UINT32_MAX when none may go. What update number `step` has
+ * changed, or an assignment since, does not; in an assignment such rows may go when there are no
+ * others any more, but those that it names. */
 uint32_t cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *spec,
                                    uint32_t step, cadre_row_pages_t *pages);
 

@@ -19,6 +19,7 @@
 enum {
     VISITS = 64,        /* rows that every update looks at for the old and the small, */
     VISITS_PER_KEY = 2, /* and for each of its keys */
+    SHRINK_ROWS = 64,   /* rows beyond rows_max that an update evicts, and one for each key */
     STEPS_AHEAD = 12,   /* rows whose last update the CPU is asked for before it is needed */
     COUNTED_KEYS = 64,  /* that are looked for at a time, to count those without a row */
     RUN_KEYS = 1024,    /* of an update, found and then changed: what a row has of pages of the
@@ -303,7 +304,7 @@ advice(const cadre_table_t *self)
 }
 
 /* Checks that there is room for the rows of an update. They are counted only where there might be
- * none. */
+ * none; where rows are evicted, the keys alone need room. */
 static int
 check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
 {
@@ -311,8 +312,13 @@ check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
     if (rows + count <= self->rows_max) {
         return 0;
     }
-    if (self->spec.when_full != CADRE_TABLE_REFUSE && count <= self->rows_max) {
-        return 0;
+    if (self->spec.when_full != CADRE_TABLE_REFUSE) {
+        return count <= self->rows_max
+                   ? 0
+                   : cadre_fail(CADRE_EFULL,
+                                "the update has %zu keys, and the table at most %llu rows on this "
+                                "ps: %s",
+                                count, (unsigned long long)self->rows_max, advice(self));
     }
 
     uint64_t wanted = 0;
@@ -321,8 +327,7 @@ check_room(const cadre_table_t *self, size_t count, const uint64_t *keys)
             wanted++;
         }
     }
-    if (self->spec.when_full == CADRE_TABLE_REFUSE &&
-        (wanted == 0 || rows + wanted <= self->rows_max)) {
+    if (wanted == 0 || rows + wanted <= self->rows_max) {
         return 0;
     }
     return cadre_fail(CADRE_EFULL,
@@ -502,6 +507,26 @@ expire(cadre_table_t *self, size_t count, uint32_t step)
     }
 }
 
+/* Evicts rows of a table that has more than it may: it was loaded from one with more ps, or with
+ * another rows_max. */
+static void
+evict_excess(cadre_table_t *self, size_t count, uint32_t step)
+{
+    if (self->spec.when_full == CADRE_TABLE_REFUSE) {
+        return;
+    }
+    for (size_t left = SHRINK_ROWS + count;
+         left > 0 && cadre_row_pages_count(self->pages) > self->rows_max; left--) {
+        const uint32_t victim =
+            cadre_row_eviction_victim(&self->eviction, &self->spec, step, self->pages);
+        if (victim == CADRE_ROW_NONE) {
+            return;
+        }
+        remove_row(self, victim);
+        self->figures.evicted++;
+    }
+}
+
 /* Applies the gradients of a run of `count` rows, or some of them, which stand in one piece, to
  * rows `found`. */
 static void
@@ -641,10 +666,28 @@ cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update)
         push_alone(self, update);
     }
     expire(self, update->count, (uint32_t)self->figures.steps);
+    evict_excess(self, update->count, (uint32_t)self->figures.steps);
     cadre_row_pages_trim(self->pages, update->count);
 }
 
 /* --- assignments --- */
+
+/* Where an assignment may evict rows, notes those that it names: they stay. */
+static void
+begin_naming(cadre_table_t *self, const cadre_table_update_t *update)
+{
+    if (!may_evict(self, update)) {
+        return;
+    }
+    cadre_row_eviction_begin_naming(&self->eviction,
+                                    cadre_row_pages_end(self->pages) + update->count);
+    for (size_t i = 0; i < update->count; i++) {
+        const uint32_t row = cadre_row_index_find(self->index, update->keys[i]);
+        if (row != CADRE_ROW_NONE) {
+            cadre_row_eviction_name(&self->eviction, row);
+        }
+    }
+}
 
 /* Assigns to the row of a key. */
 static void
@@ -662,6 +705,9 @@ assign_row(cadre_table_t *self, cadre_assign_mode_t mode, uint64_t key, const fl
         return;
     }
 
+    if (self->eviction.named) {
+        cadre_row_eviction_name(&self->eviction, row);
+    }
     load_values(self, row, self->workspace.block.values);
     cadre_assignment_apply(mode, CADRE_F32, numbers, self->workspace.block.values,
                            self->workspace.block.values, self->spec.dim);
@@ -674,6 +720,7 @@ cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
 {
     const size_t row_size = self->spec.dim * cadre_dtype_size(cadre_table_update_dtype(update));
     self->assigned = ++self->figures.version;
+    begin_naming(self, update);
     for (size_t first = 0, here = 0; first < update->count; first += here) {
         const unsigned char *piece = cadre_table_update_rows(update, self->spec.dim, first, &here);
         for (size_t i = 0; i < here; i++) {
@@ -682,6 +729,7 @@ cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
             assign_row(self, mode, update->keys[first + i], self->workspace.block.room);
         }
     }
+    cadre_row_eviction_end_naming(&self->eviction);
 }
 
 /* --- forks --- */

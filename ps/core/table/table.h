@@ -106,20 +106,24 @@ void cadre_table_find_unchanged(cadre_table_t *self, size_t count, const uint64_
  * CADRE_EINVALID: keys do not ascend.
  * CADRE_ETOOLARGE: there are more keys than CADRE_TABLE_KEYS_MAX.
  * CADRE_ENOTFINITE: a number is infinite or NaN.
- * CADRE_EFULL: the table would have more rows than rows_max, and none may be evicted. */
+ * CADRE_EFULL: the table would have more rows than rows_max and evicts none; or it does, and there
+ *   are more keys than rows_max. */
 int cadre_table_check(const cadre_table_t *self, const cadre_table_update_t *update);
 
-/* Applies an update that was checked, and evicts rows that are due. One whose keys ascend and whose
- * numbers are finite is also applied where it would be refused as CADRE_EFULL or CADRE_ETOOLARGE:
- * keys for which there is no row are counted as not admitted. */
+/* Applies an update that was checked, and evicts rows that are due: old and small ones, and of
+ * those beyond rows_max as many as the update has keys and a few more. One whose keys ascend and
+ * whose numbers are finite is also applied where it would be refused as CADRE_EFULL or
+ * CADRE_ETOOLARGE: keys for which there is no row are counted as not admitted. */
 void cadre_table_push(cadre_table_t *self, const cadre_table_update_t *update);
 
 /* Checks an assignment, whose keys may come in any order and again. Fails with CADRE_EFULL when the
- * table would have more rows than rows_max. */
+ * table would have more rows than rows_max and evicts none, or has no room for the keys alone. */
 int cadre_table_check_assign(const cadre_table_t *self, const cadre_table_update_t *update);
 
 /* Assigns to rows by mode (ps/core/values/assignment.h), one after the other; slots stay. A key
- * without a row gets one, with its first values, whether or not it was seen often enough. */
+ * without a row gets one, with its first values, whether or not it was seen often enough. Where
+ * that evicts rows, first those go that the newest update has not changed and no assignment since,
+ * then others, but none of these keys. */
 void cadre_table_assign(cadre_table_t *self, cadre_assign_mode_t mode,
                         const cadre_table_update_t *update);
 

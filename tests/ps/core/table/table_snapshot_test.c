@@ -300,6 +300,52 @@ adopt_all(cadre_table_t *table, const cadre_table_snapshot_t *snapshot, uint32_t
     cadre_table_adopt_counts(table, &stored, &snapshot->figures);
 }
 
+/* One shard has the rows of two, each of which had as many as a shard may have. */
+Test(table_snapshot, comes_down_to_the_rows_that_a_shard_may_have)
+{
+    enum { BEFORE = 2, ROWS_MAX = 100 };
+    const cadre_table_policy_t policies[] = {CADRE_TABLE_EVICT_LRU, CADRE_TABLE_EVICT_LFU};
+    for (size_t p = 0; p < 2; p++) {
+        cadre_table_spec_t spec = make_spec("sgd");
+        spec.rows_max = ROWS_MAX;
+        spec.when_full = policies[p];
+        cadre_chunk_pool_t *pool = cadre_chunk_pool_new(8 << 20);
+        cadre_table_t *table = NULL;
+        cr_assert_eq(cadre_table_open(&table, &spec, pool), 0);
+        for (uint32_t shard = 0; shard < BEFORE; shard++) {
+            cadre_table_t *before = NULL;
+            cr_assert_eq(cadre_table_open(&before, &spec, pool), 0);
+            for (uint64_t key = 0, rows = 0; rows < ROWS_MAX; key++) {
+                const float gradient[DIM] = {1};
+                if (cadre_table_shard(key, BEFORE) == shard) {
+                    cadre_table_push(before, &(cadre_table_update_t){
+                                                 .count = 1, .keys = &key, .numbers = gradient});
+                    rows++;
+                }
+            }
+            cadre_table_snapshot_t snapshot;
+            cadre_table_snapshot(before, 0, 1, &snapshot);
+            adopt_all(table, &snapshot, 0, 1);
+            cadre_table_snapshot_fini(&snapshot);
+            cadre_table_close(&before);
+        }
+        cr_assert_eq(cadre_table_figures(table).rows, 2 * ROWS_MAX);
+
+        const uint64_t fresh = UINT64_MAX;
+        const float gradient[DIM] = {1};
+        const cadre_table_update_t update = {.count = 1, .keys = &fresh, .numbers = gradient};
+        for (int i = 0; i < 2; i++) {
+            cr_assert_eq(cadre_table_check(table, &update), 0, "%s", cadre_error_text());
+            cadre_table_push(table, &update);
+        }
+        cr_assert_eq(cadre_table_figures(table).rows, ROWS_MAX);
+        cr_assert_eq(cadre_table_figures(table).evicted, ROWS_MAX + 1);
+        cr_assert(cadre_table_has(table, fresh));
+        cadre_table_close(&table);
+        cadre_chunk_pool_destroy(&pool);
+    }
+}
+
 /* Three shards become two, which go on; one shard beside them has the same rows all the time. */
 Test(table_snapshot, goes_on_with_another_number_of_shards)
 {

@@ -523,6 +523,83 @@ Test(table, never_evicts_a_row_that_a_large_update_comes_to_later)
     tear_down(&f);
 }
 
+/* Assigns a number to keys from `first` on, or adds it. */
+static void
+assign(const fixture_t *f, cadre_assign_mode_t mode, uint64_t first, size_t count, float number)
+{
+    uint64_t *keys = cadre_calloc(count, sizeof(*keys));
+    float *numbers = cadre_calloc(count, sizeof(*numbers));
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = first + i;
+        numbers[i] = number;
+    }
+    const cadre_table_update_t update = {.count = count, .keys = keys, .numbers = numbers};
+    cr_assert_eq(cadre_table_check_assign(f->table, &update), 0, "%s", cadre_error_text());
+    cadre_table_assign(f->table, mode, &update);
+    free(keys);
+    free(numbers);
+}
+
+static void
+expect_numbers(const fixture_t *f, uint64_t first, size_t count, float number)
+{
+    for (uint64_t key = first; key < first + count; key++) {
+        cr_assert(cadre_table_has(f->table, key), "key %d", (int)key);
+        cr_assert_eq(value_of(f, key), number, "key %d", (int)key);
+    }
+}
+
+/* Whatever was updated or assigned last: an assignment has a row for each of its keys, and those of
+ * the one before stay as long as there are rows that were not changed since. */
+Test(table, has_rows_for_all_keys_of_an_assignment)
+{
+    enum { ROWS = 1000, PIECE = 300, ROUNDS = 8, UPDATED = 100 };
+    const cadre_table_policy_t policies[] = {CADRE_TABLE_EVICT_LRU, CADRE_TABLE_EVICT_LFU};
+    for (size_t p = 0; p < 2; p++) {
+        cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+        spec.rows_max = ROWS;
+        spec.when_full = policies[p];
+        fixture_t f = set_up(&spec);
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            assign(&f, CADRE_ASSIGN_SET, round * PIECE, PIECE, 1);
+            expect_numbers(&f, round * PIECE, PIECE, 1);
+        }
+
+        uint64_t keys[UPDATED];
+        for (uint64_t i = 0; i < UPDATED; i++) {
+            keys[i] = ROUNDS * PIECE + i;
+        }
+        cr_assert_eq(push(&f, UPDATED, keys, 1), 0);
+        for (uint64_t first = 0; first < ROWS - UPDATED; first += PIECE) {
+            assign(&f, CADRE_ASSIGN_SET, first, PIECE, 2);
+        }
+        expect_numbers(&f, 0, ROWS - UPDATED, 2);
+        assign(&f, CADRE_ASSIGN_SET, 0, ROWS, 3);
+        expect_numbers(&f, 0, ROWS, 3);
+        cr_assert_eq(cadre_table_figures(f.table).unadmitted, 0);
+        cr_assert_eq(cadre_table_figures(f.table).rows, ROWS);
+        tear_down(&f);
+    }
+}
+
+/* The first keys are new, and the others have the rows that were changed least recently. */
+Test(table, never_evicts_a_row_that_an_assignment_comes_to_later)
+{
+    enum { ROWS = 200, NEW = 100 };
+    cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+    spec.rows_max = ROWS;
+    spec.when_full = CADRE_TABLE_EVICT_LRU;
+    fixture_t f = set_up(&spec);
+    assign(&f, CADRE_ASSIGN_SET, NEW, ROWS - NEW, 1);
+    for (uint64_t key = ROWS; key < ROWS + NEW; key++) {
+        cr_assert_eq(push_one(&f, key), 0);
+    }
+    assign(&f, CADRE_ASSIGN_ADD, 0, ROWS, 1);
+    expect_numbers(&f, 0, NEW, 1);
+    expect_numbers(&f, NEW, ROWS - NEW, 2);
+    tear_down(&f);
+}
+
 Test(table, evicts_rows_that_are_too_old_in_a_few_updates)
 {
     enum { ROWS = 1000 };
