@@ -251,6 +251,7 @@ sim_cluster_kill_coordinator(sim_cluster_t *self)
 {
     sim_script_fini(&self->script);
     sim_coordinator_stop(self->coordinator);
+    sim_network_lose_unread(&self->network, SIM_COORDINATOR_NODE);
     for (uint32_t node = 1; node < self->node_count; node++) {
         if (sim_chance(&self->random, self->seen)) {
             sim_cluster_disconnected(self, node);

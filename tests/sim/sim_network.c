@@ -130,6 +130,22 @@ sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms)
     insert(self, event); /* of one connection the first stays the first, whenever each has come */
 }
 
+void
+sim_network_lose_unread(sim_network_t *self, uint32_t node)
+{
+    const size_t count = self->count;
+    self->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        sim_event_t event = self->heap[i];
+        if (event.kind == SIM_MESSAGE && event.has_come && event.node == node) {
+            cadre_outbox_entry_fini(&event.entry);
+            self->unread[node]--;
+        } else {
+            insert(self, &event); /* its place is none of those that were not looked at */
+        }
+    }
+}
+
 /* --- messages --- */
 
 /* The link from one node to another, with the bandwidth that it has by its seed. */

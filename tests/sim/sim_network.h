@@ -116,6 +116,10 @@ void sim_network_send(sim_network_t *self, const cadre_task_t *sender, uint32_t 
  * made. Takes its entry. */
 void sim_network_postpone(sim_network_t *self, sim_event_t *event, uint64_t due_ms);
 
+/* The process at a node has ended: messages that have come and wait for it end with it. What is on
+ * its way finds the next one. */
+void sim_network_lose_unread(sim_network_t *self, uint32_t node);
+
 /* Takes the next event and moves the time; false when nothing will ever happen. Messages that a cut
  * stops are passed over. The caller ends the entry of a SIM_MESSAGE. */
 bool sim_network_next(sim_network_t *self, sim_event_t *event);
