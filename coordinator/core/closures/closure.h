@@ -55,6 +55,7 @@ typedef struct cadre_closure {
     uint32_t steps;
     uint32_t variables; /* how many variables existed when the closure was scheduled */
     uint64_t drops;     /* how many variables had been dropped when the closure was queued */
+    uint64_t removals;  /* how many functions and resources had been dropped then (removals.h) */
     uint64_t turn;      /* number of its group of closures (pace.h); 0: it need not wait for its
                          * turn */
     /* The closure's number among those that were put into the queue, from 1 on; one of a client has

@@ -472,6 +472,7 @@ cadre_closure_queue_put_beside(cadre_closure_queue_t *self, cadre_closure_t *clo
     closure->interval = closure->tag == CADRE_TAG_NONE ? cadre_barriers_enter(&self->barriers) : 0;
     closure->drop_interval = cadre_barriers_enter(&self->drop_barriers);
     closure->drops = self->drops;
+    closure->removals = self->removals;
     enter_group(self, closure);
     take_turn(self, closure);
     let_in(self); /* a group may be over by that, so that the next turn has come */
@@ -795,16 +796,17 @@ cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barrier)
 }
 
 uint64_t
-cadre_closure_queue_set_barrier_for_all(cadre_closure_queue_t *self)
+cadre_closure_queue_note_drop(cadre_closure_queue_t *self)
 {
+    self->drops++;
     return cadre_barriers_set(&self->drop_barriers);
 }
 
 uint64_t
-cadre_closure_queue_note_drop(cadre_closure_queue_t *self)
+cadre_closure_queue_note_removal(cadre_closure_queue_t *self)
 {
-    self->drops++;
-    return cadre_closure_queue_set_barrier_for_all(self);
+    self->removals++;
+    return cadre_barriers_set(&self->drop_barriers);
 }
 
 bool

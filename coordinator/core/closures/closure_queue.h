@@ -49,6 +49,7 @@ typedef struct {
     /* What the deletion of a dropped variable waits for: all closures. */
     cadre_barriers_t drop_barriers;
     uint64_t drops;             /* how many variables were dropped so far */
+    uint64_t removals;          /* how many functions and resources were dropped so far */
     cadre_closure_list_t aside; /* closures, common or tagged, that need a shard that is away */
     size_t common_aside;
     cadre_pace_t pace;          /* turns of the common closures: those without a tag */
@@ -189,9 +190,9 @@ bool cadre_closure_queue_passed(const cadre_closure_queue_t *self, uint64_t barr
  * so far, common and tagged. */
 uint64_t cadre_closure_queue_note_drop(cadre_closure_queue_t *self);
 
-/* Sets a barrier behind all closures that were put so far, common and tagged; returns its
- * number. */
-uint64_t cadre_closure_queue_set_barrier_for_all(cadre_closure_queue_t *self);
+/* Counts the drop of a function or a resource; returns a barrier as cadre_closure_queue_note_drop
+ * does. */
+uint64_t cadre_closure_queue_note_removal(cadre_closure_queue_t *self);
 
 /* Returns whether all closures, common and tagged, that were put before that barrier have ended. */
 bool cadre_closure_queue_passed_by_all(const cadre_closure_queue_t *self, uint64_t barrier);

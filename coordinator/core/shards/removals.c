@@ -4,7 +4,7 @@ void
 cadre_removals_init(cadre_removals_t *self, cadre_closure_queue_t *queue,
                     const cadre_replay_t *replay)
 {
-    *self = (cadre_removals_t){.queue = queue, .replay = replay, .seen_place = UINT64_MAX};
+    *self = (cadre_removals_t){.queue = queue, .replay = replay};
     cadre_queue_init(&self->others, sizeof(cadre_removal_t));
 }
 
@@ -18,11 +18,9 @@ cadre_removals_fini(cadre_removals_t *self)
 void
 cadre_removals_add(cadre_removals_t *self, cadre_defined_t of, uint32_t id)
 {
-    const cadre_removal_t removal = {.of = of,
-                                     .id = id,
-                                     .barrier =
-                                         cadre_closure_queue_set_barrier_for_all(self->queue),
-                                     .place = self->queue->placed};
+    const uint64_t barrier = cadre_closure_queue_note_removal(self->queue);
+    const cadre_removal_t removal = {
+        .of = of, .id = id, .barrier = barrier, .number = self->queue->removals};
     if (self->has_oldest) {
         cadre_queue_push(&self->others, &removal);
         return;
@@ -31,19 +29,19 @@ cadre_removals_add(cadre_removals_t *self, cadre_defined_t of, uint32_t id)
     self->has_oldest = true;
 }
 
-/* Returns the lowest place of all closures that are kept for a replay. It is looked for again only
- * when the replay has forgotten closures, or another removal is the oldest: a closure that is kept
- * after the barrier was passed was put behind it. */
+/* Returns the lowest `removals` of all closures that are kept for a replay. It is looked for again
+ * only when the replay has forgotten closures, or another removal is the oldest: a closure that is
+ * kept after the barrier was passed was put behind it. */
 static uint64_t
-lowest_kept(cadre_removals_t *self)
+fewest_kept(cadre_removals_t *self)
 {
     const uint64_t forgotten = self->replay->forgotten;
-    if (self->seen_place != self->oldest.place || self->seen_forgotten != forgotten) {
-        self->seen_place = self->oldest.place;
+    if (self->seen_number != self->oldest.number || self->seen_forgotten != forgotten) {
+        self->seen_number = self->oldest.number;
         self->seen_forgotten = forgotten;
-        self->lowest = cadre_replay_lowest_place(self->replay);
+        self->fewest = cadre_replay_fewest_removals(self->replay);
     }
-    return self->lowest;
+    return self->fewest;
 }
 
 /* Takes out the oldest removal, once the closures from before its drop have ended and none of them
@@ -53,7 +51,7 @@ cadre_removals_take(cadre_removals_t *self, cadre_removal_t *out)
 {
     if (!self->has_oldest ||
         !cadre_closure_queue_passed_by_all(self->queue, self->oldest.barrier) ||
-        lowest_kept(self) <= self->oldest.place) {
+        fewest_kept(self) < self->oldest.number) {
         return false;
     }
     *out = self->oldest;

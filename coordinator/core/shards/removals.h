@@ -6,8 +6,9 @@
  * A closure that is scheduled after a drop cannot name what was dropped, since its handle is gone.
  * Closures from before may: they run, and run again for a shard that is restored. So what was
  * dropped stays, on the coordinator and on workers, until all closures that were put before the
- * drop have ended and none of them is kept for a replay. Removals come due in the order of the
- * drops: what an earlier one waits for, a later one waits for, too.
+ * drop have ended and none of them is kept for a replay. The drops are numbered in their order, and
+ * a closure carries how many came before it (`removals`). Removals come due in that order: what an
+ * earlier one waits for, a later one waits for, too.
  *
  * Variables have more to wait for, on shards and in checkpoints: drops.h.
  */
@@ -28,7 +29,7 @@ typedef struct {
     cadre_defined_t of; /* a function or a resource */
     uint32_t id;
     uint64_t barrier; /* barrier of the queue: the closures before it are waited for */
-    uint64_t place;   /* closures with a higher `place` cannot name it */
+    uint64_t number;  /* of its drop, from 1 on; closures with fewer `removals` may name it */
 } cadre_removal_t;
 
 typedef struct {
@@ -37,11 +38,11 @@ typedef struct {
     bool has_oldest;
     cadre_removal_t oldest; /* the one that comes due next; there is none without has_oldest */
     cadre_queue_t others;   /* of cadre_removal_t: those behind it, in the order of their drops */
-    /* Cached: the lowest `place` of all closures that the replay keeps, computed when it had
-     * forgotten `seen_forgotten` and `seen_place` was that of the oldest removal. */
-    uint64_t lowest;
+    /* Cached: the lowest `removals` of all closures that the replay keeps, computed when it had
+     * forgotten `seen_forgotten` and `seen_number` was that of the oldest removal; 0: not yet. */
+    uint64_t fewest;
     uint64_t seen_forgotten;
-    uint64_t seen_place;
+    uint64_t seen_number;
 } cadre_removals_t;
 
 void cadre_removals_init(cadre_removals_t *self, cadre_closure_queue_t *queue,

@@ -237,14 +237,14 @@ cadre_replay_fewest_drops(const cadre_replay_t *self)
 }
 
 uint64_t
-cadre_replay_lowest_place(const cadre_replay_t *self)
+cadre_replay_fewest_removals(const cadre_replay_t *self)
 {
-    uint64_t lowest = UINT64_MAX;
+    uint64_t fewest = UINT64_MAX;
     const cadre_closure_t *closure = NULL;
     for (size_t cursor = 0; (closure = cadre_u64_map_next(&self->kept, &cursor));) {
-        lowest = closure->place < lowest ? closure->place : lowest;
+        fewest = closure->removals < fewest ? closure->removals : fewest;
     }
-    return lowest;
+    return fewest;
 }
 
 /* Returns how full the log is by closures, bytes or span of ids: 0, 1 (at a bound) or 2 (at twice a

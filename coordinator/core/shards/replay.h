@@ -131,8 +131,8 @@ uint64_t cadre_replay_lowest(const cadre_replay_t *self, uint64_t from);
 /* Returns the lowest `drops` of all kept closures; UINT64_MAX when none is kept. */
 uint64_t cadre_replay_fewest_drops(const cadre_replay_t *self);
 
-/* Returns the lowest `place` of all kept closures; UINT64_MAX when none is kept. */
-uint64_t cadre_replay_lowest_place(const cadre_replay_t *self);
+/* Returns the lowest `removals` of all kept closures; UINT64_MAX when none is kept. */
+uint64_t cadre_replay_fewest_removals(const cadre_replay_t *self);
 
 /* Returns whether a shard whose restore point holds every closure below `cut` and the first
  * `assigns` assignments has lost anything that the log can bring back. */

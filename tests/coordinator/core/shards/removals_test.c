@@ -103,6 +103,57 @@ Test(removals, a_second_drop_waits_for_its_own_closures)
     fixture_destroy(&self);
 }
 
+/* Runs a closure of a client, which pushes `updates` and has no place among those of the job. */
+static void
+run_of_client(fixture_t *self, const cadre_task_t *worker, cadre_closure_group_t *group,
+              uint64_t updates)
+{
+    const uint64_t id = self->core.begun.next_id;
+    cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+    closure->group = cadre_closure_group_ref(group);
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    fixture_turn(self);
+    done(self, worker, id, 1, updates);
+}
+
+Test(removals, a_second_drop_waits_for_closures_of_clients)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_closure_group_t *group = cadre_closure_group_new_unpaced();
+    cadre_function_t *first = fixture_function(self);
+    cr_assert_eq(cadre_core_drop_function(&self->core, first), 0);
+    fixture_turn(self);
+    cr_expect(first->removed);
+    cadre_function_t *second = fixture_function(self);
+    run_of_client(self, &worker, group, 2);
+    cr_assert_eq(cadre_core_drop_function(&self->core, second), 0);
+    fixture_turn(self);
+    cr_expect_not(second->removed, "a closure of a client is kept for a replay");
+    commit_twice(self);
+    cr_expect(second->removed);
+    cadre_closure_group_unref(&group);
+    fixture_destroy(&self);
+}
+
+Test(removals, a_drop_waits_for_no_closure_of_a_client_from_after_it)
+{
+    fixture_t *self = job(1);
+    cadre_task_t worker = fixture_worker(0);
+    cadre_closure_group_t *group = cadre_closure_group_new_unpaced();
+    const uint64_t id = self->core.begun.next_id;
+    cadre_function_t *function = fixture_function(self);
+    fixture_schedule(self, 0);
+    fixture_turn(self);
+    cr_assert_eq(cadre_core_drop_function(&self->core, function), 0);
+    run_of_client(self, &worker, group, 2);
+    cr_expect_not(function->removed, "a closure that names it runs");
+    done(self, &worker, id, 1, 0);
+    cr_expect(function->removed, "what is kept cannot name it");
+    cadre_closure_group_unref(&group);
+    fixture_destroy(&self);
+}
+
 static cadre_resource_t *
 add_resource(fixture_t *self)
 {
