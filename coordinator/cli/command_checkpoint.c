@@ -43,10 +43,16 @@ entries_fini(entries_t *entries)
     cadre_checkpoint_entries_free(&entries->items, entries->count);
 }
 
+/* What a checkpoint holds but for tables; the names belong to its reader. */
+typedef struct {
+    cadre_checkpoint_content_t *items;
+    size_t count;
+} contents_t;
+
 static void
-contents_fini(cadre_checkpoint_content_t **contents)
+contents_fini(contents_t *contents)
 {
-    free(*contents);
+    free(contents->items);
 }
 
 /* Returns the number of a checkpoint that was given; ends the process where it is none. */
@@ -357,11 +363,28 @@ variables(const flags_t *flags, cadre_checkpoint_directory_t *directory)
 
 /* --- export --- */
 
-/* Reads one kind of a variable, its values or a slot, and writes it to a new file of the folder,
- * which is added to `files`. */
+/* Returns whether what is listed is exported: the values, and slots where they are wanted. */
+static bool
+is_exported(const flags_t *flags, const cadre_checkpoint_content_t *content)
+{
+    return flags->slots || strcmp(content->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
+}
+
+/* Returns the name of the file of one kind of a variable, which the caller frees. No name of a
+ * variable has an '@' in it, so that the slot "average" of w1 and a variable w1.average have two
+ * files. */
+static char *
+file_of(const cadre_checkpoint_content_t *content)
+{
+    const bool is_value = strcmp(content->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
+    return is_value ? cadre_asprintf("%s.npy", content->variable)
+                    : cadre_asprintf("%s@%s.npy", content->variable, content->kind);
+}
+
+/* Reads one kind of a variable, its values or a slot, and writes it to a new file of the folder. */
 static int
 export_content(cadre_checkpoint_reader_t *reader, const cadre_checkpoint_content_t *content,
-               int folder, json_t *files)
+               int folder)
 {
     cadre_auto(cadre_tensor_fini) cadre_tensor_t value = {0};
     int status = cadre_tensor_init(&value, content->dtype, content->shape, content->rank);
@@ -377,30 +400,51 @@ export_content(cadre_checkpoint_reader_t *reader, const cadre_checkpoint_content
         return status;
     }
 
-    const bool is_value = strcmp(content->kind, CADRE_CHECKPOINT_KIND_VALUE) == 0;
-    cadre_auto(cadre_free) char *name = cadre_asprintf(
-        "%s%s%s.npy", content->variable, is_value ? "" : ".", is_value ? "" : content->kind);
-    status = cadre_npy_file_write(folder, name, &value);
-    if (status < 0) {
-        return status;
-    }
-    json_array_append_new(files, json_string(name));
-    return 0;
+    cadre_auto(cadre_free) char *name = file_of(content);
+    return cadre_npy_file_write(folder, name, &value);
 }
 
 /* Writes the rows of each table. */
 static int
-export_tables(const flags_t *flags, cadre_checkpoint_reader_t *reader, int folder, json_t *files)
+export_tables(const flags_t *flags, cadre_checkpoint_reader_t *reader, int folder)
 {
     const cadre_manifest_t *manifest = cadre_checkpoint_reader_manifest(reader);
     int status = 0;
     for (size_t i = 0; i < manifest->variable_count && status == 0; i++) {
         const cadre_manifest_variable_t *variable = &manifest->variables[i];
         status = variable->table
-                     ? cadre_table_export(reader, variable->name, folder, flags->as_text, files)
+                     ? cadre_table_export(reader, variable->name, folder, flags->as_text)
                      : 0;
     }
     return status;
+}
+
+/* Adds the names of all files that are going to be written to `files`, and checks that the folder
+ * has none of them: so that none is written where not all can be. */
+static int
+plan_files(const flags_t *flags, const contents_t *contents, const cadre_manifest_t *manifest,
+           int folder, json_t *files)
+{
+    for (size_t i = 0; i < contents->count; i++) {
+        if (is_exported(flags, &contents->items[i])) {
+            cadre_auto(cadre_free) char *name = file_of(&contents->items[i]);
+            json_array_append_new(files, json_string(name));
+        }
+    }
+    for (size_t i = 0; i < manifest->variable_count; i++) {
+        if (manifest->variables[i].table) {
+            cadre_table_export_files(manifest->variables[i].name, flags->as_text, files);
+        }
+    }
+
+    for (size_t i = 0; i < json_array_size(files); i++) {
+        struct stat about;
+        const char *name = json_string_value(json_array_get(files, i));
+        if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0) {
+            return cadre_fail(CADRE_EEXISTS, "%s exists, and is not overwritten", name);
+        }
+    }
+    return 0;
 }
 
 /* Writes a file for each variable, and for each slot where they are wanted; of tables keys and
@@ -408,9 +452,8 @@ export_tables(const flags_t *flags, cadre_checkpoint_reader_t *reader, int folde
 static int
 export_contents(const flags_t *flags, cadre_checkpoint_reader_t *reader, json_t *files)
 {
-    size_t count = 0;
-    cadre_auto(contents_fini) cadre_checkpoint_content_t *contents = NULL;
-    int status = cadre_checkpoint_reader_contents(reader, &contents, &count);
+    cadre_auto(contents_fini) contents_t contents = {0};
+    int status = cadre_checkpoint_reader_contents(reader, &contents.items, &contents.count);
     if (status < 0) {
         return status;
     }
@@ -422,13 +465,14 @@ export_contents(const flags_t *flags, cadre_checkpoint_reader_t *reader, json_t 
         return cadre_fail(CADRE_EIO, "%s: %s", flags->to, strerror(errno));
     }
 
-    for (size_t i = 0; i < count && status == 0; i++) {
-        if (flags->slots || strcmp(contents[i].kind, CADRE_CHECKPOINT_KIND_VALUE) == 0) {
-            status = export_content(reader, &contents[i], folder, files);
+    status = plan_files(flags, &contents, cadre_checkpoint_reader_manifest(reader), folder, files);
+    for (size_t i = 0; i < contents.count && status == 0; i++) {
+        if (is_exported(flags, &contents.items[i])) {
+            status = export_content(reader, &contents.items[i], folder);
         }
     }
     if (status == 0) {
-        status = export_tables(flags, reader, folder, files);
+        status = export_tables(flags, reader, folder);
     }
     close(folder);
     return status < 0 ? cadre_fail_within(status, "%s", flags->to) : 0;
@@ -491,7 +535,7 @@ cadre_command_checkpoint(int argc, char **argv)
                "rows of tables that have not changed; or reads every byte of them and checks "
                "each hash, or lists the variables and tables of one, or writes them as "
                "FOLDER/VARIABLE.npy, for NumPy; the "
-               "rows of a table stand there in no order, and VARIABLE.keys.npy has their keys. "
+               "rows of a table stand there in no order, and VARIABLE@keys.npy has their keys. "
                "Exit 65 when one is damaged, 66 when there is none.",
     };
     flags_t flags = {0};

@@ -1,7 +1,7 @@
 /*
  * table_export - the rows of a table of a checkpoint as files: for NumPy, or as text.
  *
- *     NAME.keys.npy   u64 [rows]         NAME.txt   "ROWS DIM", then a line for each row: its key
+ *     NAME@keys.npy   u64 [rows]         NAME.txt   "ROWS DIM", then a line for each row: its key
  *     NAME.npy        f32 [rows, dim]               and numbers, as word2vec writes vectors
  *
  * Rows are written as they are read, so that a table may be larger than memory; they are in no
@@ -17,10 +17,13 @@
 
 #include "common/checkpoint/checkpoint_reader.h"
 
-/* Writes the table `variable` into the open directory `folder`, and adds the names of its files to
- * `files`. What was written goes on failure. CADRE_EEXISTS when there is such a file, CADRE_EIO;
- * fails otherwise as cadre_table_rows_each. */
+/* Adds the names of the files of the table `variable` to the array `files`. */
+void cadre_table_export_files(const char *variable, bool as_text, json_t *files);
+
+/* Writes the table `variable` into these files of the open directory `folder`. What was written
+ * goes on failure. CADRE_EEXISTS when there is such a file, CADRE_EIO; fails otherwise as
+ * cadre_table_rows_each. */
 int cadre_table_export(cadre_checkpoint_reader_t *reader, const char *variable, int folder,
-                       bool as_text, json_t *files);
+                       bool as_text);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/memory.h"
 #include "common/checkpoint/checkpoint_reader.h"
@@ -197,6 +198,57 @@ Test(run_optimizer, evaluations_use_the_running_averages_where_the_job_file_says
     cadre_auto(cadre_free) char *errors = command_errors(&command);
     cr_expect(strstr(errors, "training.evaluate_average needs averages: optimizer.use_ema"), "%s",
               errors);
+    command_close(&command);
+}
+
+/* Exports the newest checkpoint with slots to the folder `to`; returns the exit code. */
+static int
+export_slots(command_t *command, const char *to)
+{
+    const char *arguments[] = {
+        "checkpoint", "export", command->checkpoints, "--to", to, "--slots", "-o", "json", NULL};
+    return command_run(command, arguments);
+}
+
+static bool
+is_in(const char *folder, const char *name)
+{
+    cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* The average that a ps keeps of w1 and the variable that evaluations read, w1.average, are in two
+ * files; where one of all is there already none is written. */
+Test(run_optimizer, averages_are_exported_beside_the_variables_that_evaluations_read)
+{
+    static const char *const names[] = {
+        "b1.average.npy", "b1.npy",         "b1@average.npy",     "w1.average.npy",
+        "w1.npy",         "w1@average.npy", "b1@accumulator.npy", "w1@accumulator.npy"};
+    command_t command;
+    command_open(&command);
+    cadre_auto(cadre_free) char *job =
+        write_job(&command, "{\"type\": \"adagrad\", \"use_ema\": true}", true);
+    accuracy(&command, job, "never", "1");
+    cadre_auto(cadre_free) char *to = scratch_path(&command.scratch, "exported");
+    command_expect_exit(&command, export_slots(&command, to), 0);
+    json_t *exported = command_result(&command);
+    cr_expect_eq(json_array_size(json_object_get(exported, "files")), CADRE_COUNT_OF(names));
+    json_decref(exported);
+    for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
+        cr_expect(is_in(to, names[i]), "%s", names[i]);
+    }
+
+    for (size_t i = 0; i + 1 < CADRE_COUNT_OF(names); i++) {
+        cadre_auto(cadre_free) char *path = cadre_asprintf("%s/%s", to, names[i]);
+        cr_assert_eq(unlink(path), 0);
+    }
+    command_expect_exit(&command, export_slots(&command, to), 77);
+    cr_expect(is_in(to, "w1@accumulator.npy"));
+    for (size_t i = 0; i + 1 < CADRE_COUNT_OF(names); i++) {
+        cr_expect(!is_in(to, names[i]), "%s", names[i]);
+    }
+    cadre_auto(cadre_free) char *errors = command_errors(&command);
+    cr_expect(strstr(errors, "w1@accumulator.npy exists"), "%s", errors);
     command_close(&command);
 }
 

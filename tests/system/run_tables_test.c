@@ -116,7 +116,7 @@ expect_export(command_t *command)
     cadre_auto(cadre_free) char *text = scratch_path(&command->scratch, "text");
     const char *arrays[] = {"checkpoint", "export", command->checkpoints, "--to", to, NULL};
     command_expect_exit(command, command_run(command, arrays), 0);
-    cr_expect_eq(size_of_file(to, "v1.keys.npy"), 128 + 2 * IDS * 8);
+    cr_expect_eq(size_of_file(to, "v1@keys.npy"), 128 + 2 * IDS * 8);
     cr_expect_eq(size_of_file(to, "v1.npy"), 128 + 2 * IDS * UNITS * 4);
     cr_expect_eq(size_of_file(to, "w1.npy"), 128 + 2 * IDS * 4);
     command_expect_exit(command, command_run(command, arrays), 77);
@@ -213,7 +213,7 @@ expect_same_file(const char *left, const char *right, const char *name)
 
 Test(run_tables, rows_that_workers_keep_change_no_bit_of_what_is_trained)
 {
-    static const char *const names[] = {"v1.keys.npy", "v1.npy", "w1.keys.npy", "w1.npy"};
+    static const char *const names[] = {"v1@keys.npy", "v1.npy", "w1@keys.npy", "w1.npy"};
     command_t command;
     command_open(&command);
     cadre_auto(cadre_free) char *rows = scratch_path(&command.scratch, "rows.csv");
