@@ -128,15 +128,16 @@ show(const cadre_job_t *job, bool origin)
 {
     size_t count;
     const cadre_setting_t *settings = cadre_job_settings(&count);
-    cadre_auto(cadre_free) char *implied =
+    cadre_auto(cadre_free) char *by_strategy =
         cadre_asprintf("from strategy %s", cadre_job_strategy_word(job));
     for (size_t i = 0; i < count; i++) {
         cadre_auto(cadre_free) char *text = cadre_job_text(job, &settings[i]);
         cadre_auto(cadre_free) char *clean = cadre_calloc(strlen(text) + 1, 1);
         cadre_utf8_clean(text, strlen(text), clean);
-        bool is_implied = job->origins[i] == CADRE_ORIGIN_STRATEGY;
-        show_line(settings[i].name, clean, origin,
-                  is_implied ? implied : cadre_origin_text(job->origins[i]));
+        const char *from = cadre_origin_text(job->origins[i]);
+        from = job->origins[i] == CADRE_ORIGIN_STRATEGY ? by_strategy : from;
+        from = job->origins[i] == CADRE_ORIGIN_CONSISTENCY ? "from consistency sync" : from;
+        show_line(settings[i].name, clean, origin, from);
     }
 
     show_value("model.hidden", array_of(job->hidden, job->hidden_count), origin);

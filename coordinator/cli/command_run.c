@@ -109,11 +109,6 @@ read_cluster(const cadre_run_flags_t *flags, cadre_job_t *job)
 static int
 train(const cadre_run_flags_t *flags, cadre_job_t *job)
 {
-    int status = read_cluster(flags, job);
-    if (status < 0) {
-        return cadre_verb_fail(status);
-    }
-
     cadre_security_t security = {.keys = flags->keys, .insecure = flags->insecure};
     if (cadre_security_read(&security) == 0 && security.keys) {
         cadre_startup_hold_secrets();
@@ -154,12 +149,17 @@ read_job(cadre_run_flags_t *flags, bool local, int argc, char **argv, cadre_job_
     /* Only `cadre run` starts the tasks, so it decides how many there are for the devices here. */
     const char *native = flags->native_count > 0 ? "--native" : NULL;
     const char *apart = flags->program ? "a program" : native;
-    status = local ? cadre_host_devices_place(job, apart) : 0;
+    status = local ? cadre_host_devices_place(job, apart) : read_cluster(flags, job);
     if (status < 0) {
         return status;
     }
 
     if (flags->job_file) { /* else a program of the user is run, which has its own model */
+        status = cadre_job_finish(job);
+        if (status < 0) {
+            return status;
+        }
+
         status = cadre_model_check(job);
         if (status < 0) {
             return status;

@@ -258,10 +258,5 @@ cadre_run_flags_fini(cadre_run_flags_t *self)
 int
 cadre_run_flags_job(const cadre_run_flags_t *self, cadre_job_t *job)
 {
-    int status =
-        cadre_verb_read_job(job, self->job_file, self->settings.list, self->settings.count);
-    if (status < 0) {
-        return status;
-    }
-    return self->job_file ? cadre_job_finish(job) : 0;
+    return cadre_verb_read_job(job, self->job_file, self->settings.list, self->settings.count);
 }

@@ -220,7 +220,12 @@ int
 cadre_host_devices_place(cadre_job_t *job, const char *apart)
 {
     cadre_job_places_t places = {.devices = 0};
-    int status = depends_on_devices(job, apart) ? cadre_host_devices_count(job, &places) : 0;
+    int status = cadre_job_choose_device(job);
+    if (status < 0) {
+        return status;
+    }
+
+    status = depends_on_devices(job, apart) ? cadre_host_devices_count(job, &places) : 0;
     if (status < 0) {
         return status;
     }

@@ -192,6 +192,8 @@ cadre_origin_text(cadre_origin_t origin)
         return "default";
     case CADRE_ORIGIN_STRATEGY:
         return "strategy";
+    case CADRE_ORIGIN_CONSISTENCY:
+        return "consistency";
     case CADRE_ORIGIN_FILE:
         return "file";
     case CADRE_ORIGIN_ENVIRONMENT:
@@ -860,7 +862,7 @@ cadre_job_checkpoints(const cadre_job_t *self)
 }
 
 /* Returns where the value of a setting is from, for messages; the name of the setting alone if the
- * user wrote it nowhere: it is a default, or follows from the strategy. The setting must exist.
+ * user wrote it nowhere: it is a default, or follows from other settings. The setting must exist.
  * Freed by the caller. */
 char *
 cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
@@ -879,6 +881,7 @@ cadre_job_place(const cadre_job_t *self, const char *name, const char *flag)
         return cadre_asprintf("%s: %s", self->file, name);
     case CADRE_ORIGIN_DEFAULT:
     case CADRE_ORIGIN_STRATEGY:
+    case CADRE_ORIGIN_CONSISTENCY:
         break;
     }
 

@@ -83,7 +83,8 @@ typedef enum {
 /* Where a setting's value is from; a later one wins. */
 typedef enum {
     CADRE_ORIGIN_DEFAULT = 0,
-    CADRE_ORIGIN_STRATEGY, /* what the job's strategy says (job_strategy.h) */
+    CADRE_ORIGIN_STRATEGY,    /* what the job's strategy says (job_strategy.h) */
+    CADRE_ORIGIN_CONSISTENCY, /* what its consistency says: of a lost ps */
     CADRE_ORIGIN_FILE,
     CADRE_ORIGIN_ENVIRONMENT,
     CADRE_ORIGIN_FLAG,
@@ -184,8 +185,8 @@ typedef struct {
     double plateau_min_rate;      /* and is not lowered below this */
 
     int64_t strategy; /* place in CADRE_STRATEGY_LIST; see cadre_job_strategy */
-    /* The settings of the file that the strategy beside them replaces, as "cluster.ps 2,
-     * cluster.workers 2"; NULL: none. */
+    /* The settings of the file that the strategy replaces, as "cluster.ps 2, cluster.workers 2";
+     * NULL: none. */
     char *overruled;
 
     int64_t tasks; /* cadre_job_tasks_t; see cadre_job_is_in_one_process */
@@ -295,7 +296,7 @@ char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
  * "CADRE_TRACE" or "job.json: cluster.trace"; just `name` for a default. Freed by the caller. */
 char *cadre_job_place(const cadre_job_t *self, const char *name, const char *flag);
 
-/* Returns "default", "strategy", "file", "environment" or "flag". */
+/* Returns "default", "strategy", "consistency", "file", "environment" or "flag". */
 const char *cadre_origin_text(cadre_origin_t origin);
 
 /* Writes word number `position` of a `choices` list ("relu|tanh") into `text`, "?" when it has no

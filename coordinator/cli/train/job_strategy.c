@@ -9,6 +9,7 @@
 #include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "common/spec/device_list.h"
 #include "common/spec/strategy_spec.h"
 
 /* Returns the position of a setting in the table of cadre_job_settings; its name must be there. */
@@ -116,10 +117,22 @@ is_count_beside_word(const word_t *word, const char *name)
            strncmp(name, "cluster.", strlen("cluster.")) == 0;
 }
 
-/* Notes that the strategy replaces the value `text` of the setting `name`. */
+/* Returns whether the strategy replaces what was given of the setting `name`: its word stands in a
+ * place that counts more, or beside a count. */
+static bool
+overrules(const word_t *word, const char *name)
+{
+    return origin(word->job, name) < word->rank || is_count_beside_word(word, name);
+}
+
+/* Notes that the strategy replaces the value `text` of the setting `name`, where that is of the
+ * job file. */
 static void
 note_overruled(cadre_job_t *self, const char *name, const char *text)
 {
+    if (origin(self, name) != CADRE_ORIGIN_FILE) {
+        return;
+    }
     char *before = self->overruled;
     self->overruled =
         cadre_asprintf("%s%s%s %s", before ? before : "", before ? ", " : "", name, text);
@@ -142,12 +155,8 @@ imply(const word_t *word, const char *name, const char *flag, const char *text)
         return 0;
     }
 
-    if (is_count_beside_word(word, name)) {
+    if (is_default || overrules(word, name)) {
         note_overruled(self, name, present);
-        return cadre_job_set(self, name, text, CADRE_ORIGIN_STRATEGY, name);
-    }
-
-    if (is_default || self->origins[at] < word->rank) {
         return cadre_job_set(self, name, text, CADRE_ORIGIN_STRATEGY, name);
     }
 
@@ -164,6 +173,49 @@ imply_number(const word_t *word, const char *name, const char *flag, int64_t num
     char text[24];
     snprintf(text, sizeof(text), "%lld", (long long)number);
     return imply(word, name, flag, text);
+}
+
+/* Gives the setting `name`, which is for another consistency than the strategy's, its default back
+ * where it was given in a place that counts less than the strategy's. */
+static int
+leave_out(const word_t *word, const char *name)
+{
+    size_t count;
+    const cadre_origin_t rank = origin(word->job, name);
+    const bool is_given = rank > CADRE_ORIGIN_CONSISTENCY;
+    const cadre_setting_t *setting = &cadre_job_settings(&count)[position(name)];
+    return is_given && rank < word->rank ? imply(word, name, "", setting->initial) : 0;
+}
+
+/* Sets what becomes of a lost ps in a job with synchronous steps, which lose no update: the steps
+ * since the checkpoint run again. A setting that asks for less fails with CADRE_ECONFIG, unless the
+ * strategy overrules it. */
+static int
+follow_steps(const word_t *word)
+{
+    static const char name[] = "cluster.recovery";
+    cadre_job_t *self = word->job;
+    if (self->consistency != CADRE_SYNC || self->recovery == CADRE_RECOVERY_ROLLBACK ||
+        !self->file) {
+        return 0;
+    }
+
+    const bool is_implied = spec_of(self)->is_synchronous;
+    const bool is_left_out = is_implied && origin(self, name) < word->rank;
+    if (self->recovery == CADRE_RECOVERY_RELAXED && !is_left_out) {
+        cadre_auto(cadre_free) char *place = cadre_job_place(self, name, "recovery");
+        cadre_auto(cadre_free) char *consistency =
+            cadre_job_place(self, "training.consistency", "consistency");
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s is relaxed, but %s is %s, which loses no update: leave it out", place,
+                          is_implied ? word->place : consistency,
+                          is_implied ? cadre_job_strategy_word(self) : "sync");
+    }
+
+    if (self->recovery == CADRE_RECOVERY_RELAXED) {
+        note_overruled(self, name, "relaxed");
+    }
+    return cadre_job_set(self, name, "rollback", CADRE_ORIGIN_CONSISTENCY, name);
 }
 
 /* Returns the number of workers of a strategy with one for each device: the number of devices, or
@@ -194,6 +246,48 @@ cadre_job_workers(const cadre_job_t *self, const cadre_job_places_t *places)
     }
     return spec->workers == CADRE_STRATEGY_TASKS_LIKE_DEVICES ? count_devices(self, places)
                                                               : self->workers;
+}
+
+/* Fails where a strategy has more workers than there may be ps, one for each, or closures in a
+ * step. */
+static int
+check_workers(const word_t *word, int64_t workers, bool has_ps_for_each)
+{
+    const int64_t most = has_ps_for_each ? CADRE_SHARDS_MAX : CADRE_STEP_CLOSURES_MAX;
+    if (workers <= most) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *place = cadre_job_place(word->job, "cluster.workers", "workers");
+    return cadre_fail(CADRE_ECONFIG, "%s is %lld, but %s is %s, which has %s: at most %lld", place,
+                      (long long)workers, word->place, cadre_job_strategy_word(word->job),
+                      has_ps_for_each ? "a ps for each worker"
+                                      : "a closure of each worker in a step",
+                      (long long)most);
+}
+
+/* Takes the first of several devices for the one worker of a strategy. */
+int
+cadre_job_choose_device(cadre_job_t *self)
+{
+    static const char name[] = "cluster.device";
+    const size_t count = cadre_device_list_count(self->device);
+    if (count < 2 || spec_of(self)->workers != CADRE_STRATEGY_TASKS_ONE) {
+        return 0;
+    }
+
+    cadre_auto(word_fini) word_t word = find_word(self, &(cadre_job_places_t){.workers = 0});
+    if (!overrules(&word, name)) {
+        cadre_auto(cadre_free) char *place = cadre_job_place(self, name, "device");
+        return cadre_fail(CADRE_ECONFIG,
+                          "%s lists %zu devices, but %s is %s, which has one worker: list one, or "
+                          "choose another strategy",
+                          place, count, word.place, cadre_job_strategy_word(self));
+    }
+
+    cadre_auto(cadre_free) char *rest = cadre_asprintf("%s (but for the first)", self->device);
+    cadre_auto(cadre_free) char *first = cadre_device_list_item(self->device, 0);
+    note_overruled(self, name, rest);
+    return cadre_job_set(self, name, first, CADRE_ORIGIN_STRATEGY, name);
 }
 
 /* One closure of each step for each worker: a second slot would have nothing to run. */
@@ -277,15 +371,34 @@ cadre_job_pace_warning(const cadre_job_t *self)
     return NULL;
 }
 
-/* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps.
- * Does nothing for one that is not synchronous, parameter_server. */
+/* Sets the consistency of the strategy, with a closure of each worker in a step, and leaves out
+ * what is for another one. */
+static int
+imply_steps(const word_t *word, int64_t workers)
+{
+    static const char *const others[] = {"training.staleness_bound", "training.delay_compensation"};
+    int status = imply(word, "training.consistency", "consistency", "sync");
+    if (status < 0) {
+        return status;
+    }
+
+    status = imply_number(word, "training.step_closures", "step-closures", workers);
+    for (size_t i = 0; i < CADRE_COUNT_OF(others) && status == 0; i++) {
+        status = leave_out(word, others[i]);
+    }
+    return status;
+}
+
+/* Sets what the job's strategy implies: numbers of workers, ps and slots, and synchronous steps. Of
+ * one that is not synchronous, parameter_server, only checks what goes with the consistency. */
 int
 cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
 {
     cadre_auto(word_fini) word_t word = find_word(self, places);
     const cadre_strategy_spec_t *spec = spec_of(self);
     if (!spec->is_synchronous) {
-        return check_consistencies(self);
+        const int status = check_consistencies(self);
+        return status < 0 ? status : follow_steps(&word);
     }
 
     if (spec->workers == CADRE_STRATEGY_TASKS_ONE && places->workers > 1) {
@@ -298,7 +411,12 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
     int64_t workers = cadre_job_workers(self, places);
     bool has_one = places->is_one_process || spec->ps == CADRE_STRATEGY_TASKS_ONE;
     int64_t ps = has_one ? 1 : workers;
-    int status = imply_number(&word, "cluster.workers", "workers", workers);
+    int status = check_workers(&word, workers, !has_one && !places->has_shards);
+    if (status < 0) {
+        return status;
+    }
+
+    status = imply_number(&word, "cluster.workers", "workers", workers);
     if (status < 0) {
         return status;
     }
@@ -308,12 +426,12 @@ cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places)
         return status;
     }
 
-    status = imply(&word, "training.consistency", "consistency", "sync");
+    status = imply_steps(&word, workers);
     if (status < 0) {
         return status;
     }
 
-    status = imply_number(&word, "training.step_closures", "step-closures", workers);
+    status = follow_steps(&word);
     if (status < 0) {
         return status;
     }

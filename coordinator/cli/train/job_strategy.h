@@ -3,10 +3,11 @@
  * which consistency, how many closures in a step.
  *
  * A setting that nobody gave is set. Otherwise origins are compared (flag over environment over job
- * file): a strategy of a higher origin than the setting replaces it; a setting of the same or a
- * higher origin with another value contradicts the strategy and is refused. Not so the counts of
- * `cluster` beside a strategy in one job file: the strategy replaces those that it has no use for,
- * so that one file serves all five, and `overruled` of the job says which.
+ * file): a strategy of a higher origin than the setting replaces it, or leaves it out where it is
+ * for another consistency; a setting of the same or a higher origin with another value contradicts
+ * the strategy and is refused. Not so the counts and devices of `cluster` beside a strategy in one
+ * job file: the strategy replaces those that it has no use for, so that one file serves all five.
+ * What of the file is replaced `overruled` of the job says.
  */
 #ifndef CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H
 #define CADRE_COORDINATOR_CLI_TRAIN_JOB_STRATEGY_H
@@ -51,8 +52,13 @@ int64_t cadre_job_slots(const cadre_job_t *self);
 /* Returns whether ps and worker of the job, once it has its places, are threads of `cadre run`. */
 bool cadre_job_is_in_one_process(const cadre_job_t *self);
 
-/* Sets the settings that the job's strategy implies. Fails with CADRE_ECONFIG, and a text that
- * names both, when a setting contradicts the strategy, or is for another consistency. */
+/* Takes the first of the devices that the job lists where its strategy has one worker. Fails with
+ * CADRE_ECONFIG when the list counts as much as the strategy's word. */
+int cadre_job_choose_device(cadre_job_t *self);
+
+/* Sets the settings that the job's strategy and consistency imply. Fails with CADRE_ECONFIG, and a
+ * text that names both, when a setting contradicts the strategy, or is for another consistency, and
+ * when the strategy has more workers than it can have. */
 int cadre_job_follow_strategy(cadre_job_t *self, const cadre_job_places_t *places);
 
 /* Returns what to tell the user of a job that has its places when its closures run one after the

@@ -1,5 +1,6 @@
 #include "coordinator/cli/train/job_strategy.h"
 
+#include <cadre/coordinator.h>
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,136 @@ Test(job_strategy, replaces_the_counts_of_its_file_and_notes_which)
     read(&flagged, CLUSTER("\"ps\": 2, \"workers\": 2"));
     flag(&flagged, "strategy.type", "local");
     cr_assert_eq(cadre_job_follow_strategy(&flagged, &cpu), 0);
-    cr_expect_null(flagged.overruled, "a flag is over the file");
+    cr_expect_str_eq(flagged.overruled, "cluster.workers 2, cluster.ps 2");
+
+    cadre_auto(cadre_job_fini) cadre_job_t nothing;
+    read(&nothing, "");
+    flag(&nothing, "strategy.type", "local");
+    cr_assert_eq(cadre_job_set(&nothing, "cluster.ps", "2", CADRE_ORIGIN_ENVIRONMENT, "it"), 0);
+    cr_assert_eq(cadre_job_follow_strategy(&nothing, &cpu), 0);
+    cr_expect_null(nothing.overruled, "the file says nothing");
+}
+
+#define TRAINING(keys) ", \"training\": {" keys "}"
+
+/* A word that counts more than the file, as a flag does, leaves out what the file says for another
+ * consistency. */
+Test(job_strategy, leaves_out_what_its_file_says_for_another_consistency_and_notes_which)
+{
+    static const struct {
+        const char *rest;
+        const char *overruled;
+    } cases[] = {
+        {TRAINING("\"consistency\": \"async\""), "training.consistency async"},
+        {TRAINING("\"consistency\": \"sync\", \"step_closures\": 7"), "training.step_closures 7"},
+        {TRAINING("\"consistency\": \"bounded\", \"staleness_bound\": 4"),
+         "training.consistency bounded, training.staleness_bound 4"},
+        {TRAINING("\"delay_compensation\": 0.5"), "training.delay_compensation 0.5"},
+        {CLUSTER("\"recovery\": \"relaxed\""), "cluster.recovery relaxed"},
+        {CLUSTER("\"recovery\": \"rollback\""), NULL},
+        {TRAINING("\"consistency\": \"sync\", \"step_closures\": 2, \"staleness_bound\": 0"), NULL},
+    };
+    static const char *const words[] = {"multi_worker", "mirrored", "central"};
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases) * CADRE_COUNT_OF(words); i++) {
+        const char *rest = cases[i / CADRE_COUNT_OF(words)].rest;
+        const char *overruled = cases[i / CADRE_COUNT_OF(words)].overruled;
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        read(&job, rest);
+        flag(&job, "strategy.type", words[i % CADRE_COUNT_OF(words)]);
+        const cadre_job_places_t two = {.devices = 2};
+        cr_assert_eq(cadre_job_follow_strategy(&job, &two), 0, "%s: %s", rest, cadre_error_text());
+        cr_expect_str_eq(job.overruled ? job.overruled : "", overruled ? overruled : "", "%s",
+                         rest);
+        cr_expect(job.consistency == CADRE_SYNC && job.step_closures == 2, "%s", rest);
+        cr_expect(job.staleness_bound == 0 && job.delay_compensation == 0, "%s", rest);
+        cr_expect_eq(job.recovery, CADRE_RECOVERY_ROLLBACK, "%s", rest);
+        cr_expect_eq(cadre_job_finish(&job), 0, "%s: %s", rest, cadre_error_text());
+    }
+}
+
+/* Steps lose no update: a ps that was lost is rolled back, and nothing else may be asked for. */
+Test(job_strategy, has_no_relaxed_recovery_of_synchronous_steps)
+{
+    static const cadre_job_places_t cpu = {.devices = 0};
+    static const char relaxed[] = CLUSTER("\"recovery\": \"relaxed\"");
+    cadre_auto(cadre_free) char *sync =
+        cadre_asprintf(TRAINING("\"consistency\": \"sync\"") "%s", relaxed);
+    cadre_auto(cadre_free) char *local = cadre_asprintf(STRATEGY("local") "%s", relaxed);
+    expect_refused(sync, NULL, &cpu,
+                   "j.json: cluster.recovery is relaxed, but j.json: training.consistency is sync, "
+                   "which loses no update");
+    expect_refused(local, NULL, &cpu,
+                   "j.json: cluster.recovery is relaxed, but j.json: strategy.type is local, which "
+                   "loses no update");
+
+    cadre_auto(cadre_job_fini) cadre_job_t flagged;
+    read(&flagged, "");
+    flag(&flagged, "strategy.type", "local");
+    flag(&flagged, "cluster.recovery", "relaxed");
+    cr_expect_eq(cadre_job_follow_strategy(&flagged, &cpu), CADRE_ECONFIG, "of one rank");
+
+    cadre_auto(cadre_job_fini) cadre_job_t asynchronous;
+    read(&asynchronous, relaxed);
+    cr_assert_eq(cadre_job_follow_strategy(&asynchronous, &cpu), 0, "%s", cadre_error_text());
+    cr_expect_eq(asynchronous.recovery, CADRE_RECOVERY_RELAXED);
+
+    cadre_auto(cadre_job_fini) cadre_job_t of_program;
+    cadre_job_init(&of_program);
+    flag(&of_program, "strategy.type", "local");
+    flag(&of_program, "cluster.recovery", "relaxed");
+    cr_expect_eq(cadre_job_follow_strategy(&of_program, &cpu), 0, "a program says both itself");
+}
+
+/* One worker takes the first of the devices that a file lists for the workers of other words. */
+Test(job_strategy, of_one_worker_takes_the_first_device_of_its_file)
+{
+    static const char devices[] = CLUSTER("\"device\": [\"cuda:1\", \"cpu\"]");
+    cadre_auto(cadre_free) char *local = cadre_asprintf(STRATEGY("local") "%s", devices);
+    cadre_auto(cadre_job_fini) cadre_job_t job;
+    read(&job, local);
+    cr_assert_eq(cadre_job_choose_device(&job), 0, "%s", cadre_error_text());
+    cr_expect_str_eq(job.device, "cuda:1");
+    cr_expect_str_eq(job.overruled, "cluster.device cuda:1,cpu (but for the first)");
+
+    cadre_auto(cadre_job_fini) cadre_job_t flagged;
+    read(&flagged, devices);
+    flag(&flagged, "strategy.type", "local");
+    cr_assert_eq(cadre_job_choose_device(&flagged), 0, "%s", cadre_error_text());
+    cr_expect_str_eq(flagged.device, "cuda:1");
+
+    cadre_auto(cadre_job_fini) cadre_job_t contradicts;
+    read(&contradicts, STRATEGY("local"));
+    flag(&contradicts, "cluster.device", "cuda:1,cpu");
+    cr_expect_eq(cadre_job_choose_device(&contradicts), CADRE_ECONFIG);
+    cr_expect(strstr(cadre_error_text(), "lists 2 devices, but j.json: strategy.type is local, "
+                                         "which has one worker: list one"),
+              "%s", cadre_error_text());
+
+    cadre_auto(cadre_job_fini) cadre_job_t central;
+    read(&central, devices);
+    flag(&central, "strategy.type", "central");
+    cr_assert_eq(cadre_job_choose_device(&central), 0);
+    cr_expect_str_eq(central.device, "cuda:1,cpu", "a worker for each");
+}
+
+Test(job_strategy, has_at_most_as_many_workers_as_ps_or_closures_of_a_step)
+{
+    static const cadre_job_places_t cpu = {.devices = 0};
+    static const cadre_job_places_t process = {.is_one_process = true};
+    expect_refused(STRATEGY("multi_worker") CLUSTER("\"workers\": 1025"), NULL, &cpu,
+                   "j.json: cluster.workers is 1025, but j.json: strategy.type is multi_worker, "
+                   "which has a ps for each worker: at most 1024");
+    expect_refused(STRATEGY("central") CLUSTER("\"workers\": 2049"), NULL, &cpu,
+                   "j.json: cluster.workers is 2049, but j.json: strategy.type is central, which "
+                   "has a closure of each worker in a step: at most 2048");
+    expect_refused(STRATEGY("mirrored") CLUSTER("\"workers\": 2049"), NULL, &process, "2048");
+
+    cadre_auto(cadre_job_fini) cadre_job_t most;
+    read(&most, STRATEGY("multi_worker") CLUSTER("\"workers\": 1024"));
+    cr_expect_eq(cadre_job_follow_strategy(&most, &cpu), 0, "%s", cadre_error_text());
+    cadre_auto(cadre_job_fini) cadre_job_t most_of_step;
+    read(&most_of_step, STRATEGY("central") CLUSTER("\"workers\": 2048"));
+    cr_expect_eq(cadre_job_follow_strategy(&most_of_step, &cpu), 0, "%s", cadre_error_text());
 }
 
 Test(job_strategy, refuses_what_is_for_another_consistency)
@@ -284,6 +414,9 @@ Test(job_strategy, says_of_what_it_has_set_where_that_is_from)
     const cadre_setting_t *settings = cadre_job_settings(&count);
     for (size_t i = 0; i < count; i++) {
         implied += job.origins[i] == CADRE_ORIGIN_STRATEGY;
+        if (strcmp(settings[i].name, "cluster.recovery") == 0) {
+            cr_expect_eq(job.origins[i], CADRE_ORIGIN_CONSISTENCY);
+        }
         if (strcmp(settings[i].name, "cluster.ps") == 0) {
             cr_expect_eq(job.origins[i], CADRE_ORIGIN_FILE, "what the file says is the file's");
         }
