@@ -163,6 +163,14 @@ check_trace(const cadre_job_t *job)
     return cadre_fail_within(CADRE_EIO, "%s", place);
 }
 
+/* Checks that `cadre run` could write where the job says. */
+static int
+check_outputs(const cadre_job_t *job)
+{
+    int status = cadre_job_check_checkpoints(job);
+    return status < 0 ? status : check_trace(job);
+}
+
 /* Checks that the data files that the job names exist, where `cadre run` would look for them. */
 static int
 check_data(const cadre_job_t *job)
@@ -204,8 +212,8 @@ read_job(const flags_t *flags, bool is_check, cadre_job_t *job)
     return is_check ? cadre_model_check(job) : 0;
 }
 
-/* Prints whether a run would find the data that the job names and could write its traces. Returns
- * an exit code. */
+/* Prints whether a run would find the data that the job names and could write its checkpoints and
+ * traces. Returns an exit code. */
 static int
 check(const cadre_job_t *job, const char *file)
 {
@@ -215,7 +223,7 @@ check(const cadre_job_t *job, const char *file)
         return cadre_exit_code(status);
     }
 
-    if (check_trace(job) < 0) {
+    if (check_outputs(job) < 0) {
         fprintf(stderr, "%s\n", cadre_error_text());
         return CADRE_EXIT_CANNOT_WRITE;
     }
@@ -238,7 +246,8 @@ cadre_command_config(int argc, char **argv)
         .args_doc = "check JOB.json\nshow JOB.json",
         .doc = "Checks a job file, that the files it names are here (exit 66 when they are not) "
                "and that "
-               "traces can be written where it says (73), or shows every setting as a run here "
+               "checkpoints and traces can be written where it says (73), or shows every setting "
+               "as a run here "
                "would have it: file, then environment, then flags, which are those of `cadre run`, "
                "and what the strategy means.",
     };

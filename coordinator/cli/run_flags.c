@@ -212,8 +212,8 @@ cadre_run_flags_read(cadre_run_flags_t *self, bool local, int argc, char **argv)
         .parser = parse,
         .args_doc = local ? "JOB.json\n-- PROGRAM ARGS..." : "JOB.json",
         .doc = local ? "Starts ps and workers on this machine and trains the job on them, or runs "
-                       "the program, which is then the coordinator. Ctrl-C once stops after a "
-                       "checkpoint, twice kills."
+                       "the program, which is then the coordinator. Ctrl-C once stops, after a "
+                       "checkpoint if any are taken, twice kills."
                      : "Trains the job on the cluster that CADRE_CLUSTER, TF_CONFIG or --address "
                        "names, as its coordinator.",
     };

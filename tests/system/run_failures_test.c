@@ -141,6 +141,7 @@ stop_and_resume(int number, int code)
     digits_wait_said(&digits, "epoch=2/");
     command_signal(&digits.command, number);
     digits_expect_end(&digits, code);
+    digits_expect_said(&digits, "stopping after a checkpoint; ");
     json_t *result = command_result(&digits.command);
     cr_expect(json_string_value(json_object_get(result, "checkpoint")), "it took a checkpoint");
     json_decref(result);
@@ -151,6 +152,19 @@ stop_and_resume(int number, int code)
 Test(run_failures, ctrl_c_stops_after_a_checkpoint_that_can_be_resumed)
 {
     stop_and_resume(SIGINT, 130);
+}
+
+Test(run_failures, ctrl_c_stops_without_a_checkpoint_where_none_are_taken)
+{
+    digits_t digits;
+    digits_open(&digits, 2000);
+    digits_add(&digits, "--checkpoint-dir", "none");
+    digits_start(&digits);
+    digits_wait_said(&digits, "epoch=2/");
+    command_signal(&digits.command, SIGINT);
+    digits_expect_end(&digits, 130);
+    digits_expect_said(&digits, "stopping without a checkpoint; Ctrl-C again kills");
+    digits_close(&digits);
 }
 
 Test(run_failures, sigterm_stops_after_a_checkpoint_that_can_be_resumed)

@@ -100,8 +100,8 @@ command_trainer(supervisor_t *self, char command)
     }
 }
 
-/* Takes a signal to stop: the first stops the trainer after a checkpoint (or goes to the user's
- * program), a second one kills. */
+/* Takes a signal to stop: the first stops the trainer, after a checkpoint where any are taken (or
+ * goes to the user's program), a second one kills. */
 static void
 take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_t now_ms)
 {
@@ -116,7 +116,9 @@ take_stop_signal(supervisor_t *self, const struct signalfd_siginfo *info, int64_
     self->stop_ms = now_ms;
     cadre_events_write(&self->events, "signal", json_pack("{s:i}", "signal", self->stop_signal));
     if (self->options->job) {
-        cadre_console_say(&self->console, "stopping after a checkpoint; %s kills",
+        const bool saves = cadre_job_checkpoints(self->options->job) != NULL;
+        cadre_console_say(&self->console, "stopping %s; %s kills",
+                          saves ? "after a checkpoint" : "without a checkpoint",
                           self->stop_signal == SIGINT ? "Ctrl-C again" : "a second signal");
         command_trainer(self, CADRE_TRAINER_STOP);
     } else if (info->ssi_code != SI_KERNEL) {
@@ -365,7 +367,8 @@ open_job(supervisor_t *self)
         return status;
     }
 
-    status = open_coordinator(self);
+    status = cadre_job_check_checkpoints(job);
+    status = status < 0 ? status : open_coordinator(self);
     self->cannot_write =
         status == CADRE_EIO; /* an I/O error here is one of the checkpoint folder */
     return status;

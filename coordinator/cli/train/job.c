@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cadre/options.h>
 
@@ -516,16 +517,22 @@ check_name(const char *name)
     return 0;
 }
 
+/* Returns where the value of a setting, which must exist, is from. */
+static cadre_origin_t
+origin_of(const cadre_job_t *self, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(settings[i].name, name) != 0) {
+        i++;
+    }
+    return self->origins[i];
+}
+
 /* Returns whether a setting was given, by file, environment or flag. */
 static bool
 is_given(const cadre_job_t *self, const char *name)
 {
-    for (size_t i = 0; i < CADRE_COUNT_OF(settings); i++) {
-        if (strcmp(settings[i].name, name) == 0) {
-            return self->origins[i] != CADRE_ORIGIN_DEFAULT;
-        }
-    }
-    return false;
+    return origin_of(self, name) != CADRE_ORIGIN_DEFAULT;
 }
 
 /* Checks that evaluations compute the metric that setting `name` refers to, and that there are
@@ -603,6 +610,31 @@ take_stop(cadre_job_t *self)
     }
 
     return check_watched(self, "training.stop", self->stop.metric);
+}
+
+/* Refuses the setting `name`, which says when checkpoints are taken, where none are. A "none" that
+ * counts more, as that of a flag, overrules it. */
+static int
+check_checkpoint_every(const cadre_job_t *self, const char *name, const char *flag, int64_t every)
+{
+    if (every == 0 || cadre_job_checkpoints(self) ||
+        origin_of(self, name) < origin_of(self, "checkpoint.dir")) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *place = cadre_job_place(self, name, flag);
+    return cadre_fail(CADRE_ECONFIG, "%s needs checkpoints, but checkpoint.dir is \"none\"", place);
+}
+
+/* Checks that checkpoints are taken where the job says when. */
+static int
+check_checkpoints(const cadre_job_t *self)
+{
+    int status = check_checkpoint_every(self, "checkpoint.every_steps", "checkpoint-every-steps",
+                                        self->checkpoint_every_steps);
+    return status < 0
+               ? status
+               : check_checkpoint_every(self, "checkpoint.every_epochs", "checkpoint-every-epochs",
+                                        self->checkpoint_every_epochs);
 }
 
 /* Checks, if the best checkpoint is to be kept, that checkpoints are taken and evaluations compute
@@ -823,6 +855,11 @@ cadre_job_finish(cadre_job_t *self)
         return status;
     }
 
+    status = check_checkpoints(self);
+    if (status < 0) {
+        return status;
+    }
+
     status = check_keep_best(self);
     if (status < 0) {
         return status;
@@ -859,6 +896,18 @@ cadre_job_checkpoints(const cadre_job_t *self)
 {
     bool none = !self->checkpoint_dir || strcmp(self->checkpoint_dir, "none") == 0;
     return none ? NULL : self->checkpoint_dir;
+}
+
+int
+cadre_job_check_checkpoints(const cadre_job_t *self)
+{
+    struct stat about;
+    const char *folder = cadre_job_checkpoints(self);
+    if (!folder || stat(folder, &about) < 0 || S_ISDIR(about.st_mode)) {
+        return 0;
+    }
+    cadre_auto(cadre_free) char *place = cadre_job_place(self, "checkpoint.dir", "checkpoint-dir");
+    return cadre_fail(CADRE_EIO, "%s: %s is no folder", place, folder);
 }
 
 /* Returns where the value of a setting is from, for messages; the name of the setting alone if the

@@ -289,6 +289,9 @@ bool cadre_job_watches(const cadre_job_t *self);
 /* Returns the folder of the checkpoints of a finished job; NULL when none are taken. */
 const char *cadre_job_checkpoints(const cadre_job_t *self);
 
+/* Checks that the checkpoints of a finished job would not go into a file. CADRE_EIO. */
+int cadre_job_check_checkpoints(const cadre_job_t *self);
+
 /* Returns the value of a setting as text, "" where it has none; freed by the caller. */
 char *cadre_job_text(const cadre_job_t *self, const cadre_setting_t *setting);
 

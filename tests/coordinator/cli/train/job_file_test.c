@@ -972,6 +972,10 @@ Test(job_file, refuses_conditions_that_cannot_stop_training)
         {"\"training\": {\"evaluate_every\": 1}, \"checkpoint\": {\"dir\": \"none\", "
          "\"keep_best\": \"test_loss\"}",
          "checkpoint.keep_best needs checkpoints"},
+        {"\"checkpoint\": {\"dir\": \"none\", \"every_steps\": 5}",
+         "j.json: checkpoint.every_steps needs checkpoints, but checkpoint.dir is \"none\""},
+        {"\"checkpoint\": {\"dir\": \"none\", \"every_epochs\": 1}",
+         "j.json: checkpoint.every_epochs needs checkpoints, but checkpoint.dir is \"none\""},
         {"\"checkpoint\": {\"keep_best\": \"test_loss\"}",
          "checkpoint.keep_best looks at evaluations on the way"},
     };
