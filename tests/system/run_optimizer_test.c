@@ -311,7 +311,7 @@ Test(run_optimizer, penalties_of_a_layer_act_on_its_weights)
         {", \"l1\": 0.01", 0.01, 0},
         {", \"l2\": 0.5", 0, 0.5},
         {", \"l1\": 0.02, \"l2\": 1", 0.02, 1},
-        {", \"l1\": 0.02, \"l2\": 1, \"trainable\": false", 0, 0},
+        {", \"trainable\": false", 0, 0},
     };
     float before[INPUTS * HIDDEN];
     train_zeros("", before);

@@ -425,6 +425,23 @@ check_table(const cadre_json_source_t *source, const char *pointer, const json_t
                                         CADRE_LAYER_TABLE_UNITS);
 }
 
+/* Checks that nothing penalises weights that are not trained. */
+static int
+check_penalties(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
+{
+    if (layer->trainable || (layer->l1 <= 0 && layer->l2 <= 0)) {
+        return 0;
+    }
+    char place[POINTER_SIZE];
+    const char *key = layer->l1 > 0 ? "l1" : "l2";
+    cadre_auto(cadre_free) char *field = cadre_json_source_field(pointer);
+    snprintf(place, sizeof(place), "%s/%s", pointer, key);
+    return cadre_json_source_fail(source, place, CADRE_JSON_VALUE,
+                                  "%s.%s: with \"trainable\": false weights stay as they are, and "
+                                  "have no penalty",
+                                  field, key);
+}
+
 /* Checks that a layer over ids has either "ids" or "fields", or a table. */
 static int
 check_ids(const cadre_json_source_t *source, const char *pointer, const cadre_layer_t *layer)
@@ -500,6 +517,11 @@ cadre_layer_read(const cadre_json_source_t *source, const char *pointer, const j
     }
 
     status = check_table(source, pointer, object, &read);
+    if (status < 0) {
+        return status;
+    }
+
+    status = check_penalties(source, pointer, &read);
     if (status < 0) {
         return status;
     }

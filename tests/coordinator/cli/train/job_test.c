@@ -48,3 +48,29 @@ Test(job, finds_that_checkpoints_would_go_into_a_file)
         cr_expect_eq(cadre_job_check_checkpoints(&job), 0, "%s", sound[i]);
     }
 }
+
+/* What is not trained is not penalised either; the penalties of the model leave it out. */
+Test(job, refuses_penalties_of_layers_that_are_not_trained)
+{
+    static const struct {
+        const char *keys;
+        const char *error; /* NULL: taken */
+    } cases[] = {
+        {"\"l1\": 0.1", "j.json:3:"},
+        {"\"l1\": 0.1", "model.layers[0].l1: with \"trainable\": false weights stay as they are"},
+        {"\"l2\": 0.1", "model.layers[0].l2: with \"trainable\": false weights stay as they are"},
+        {"\"l1\": 0, \"l2\": 0", NULL},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(cases); i++) {
+        cadre_auto(cadre_job_fini) cadre_job_t job;
+        cadre_job_init(&job);
+        cadre_auto(cadre_free) char *text = cadre_asprintf(
+            "{" DATA ",\n\"model\": {\"type\": \"layers\", \"l1\": 0.5, \"layers\": [{\"type\": "
+            "\"dense\", \"units\": 4, \"trainable\": false,\n%s}]}}",
+            cases[i].keys);
+        const int status = cadre_job_file_parse(&job, "j.json", text);
+        cr_expect_eq(status < 0, cases[i].error != NULL, "%s", cases[i].keys);
+        cr_expect(!cases[i].error || strstr(cadre_error_text(), cases[i].error), "%s",
+                  cadre_error_text());
+    }
+}
