@@ -2,10 +2,12 @@
 
 #include <inttypes.h>
 
+#include "common/base/limits.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 #include "common/checkpoint/checkpoint_directory.h"
 #include "common/checkpoint/checkpoint_reader.h"
+#include "common/spec/optimizer_spec.h"
 
 static int
 check_directory(const cadre_coordinator_t *self)
@@ -118,6 +120,39 @@ cadre_checkpoint_files_like(const cadre_checkpoint_reader_t *reader, const char 
     return 0;
 }
 
+/* Returns the optimizer of a stored variable, as far as it says which slots there are. */
+static cadre_optimizer_spec_t
+optimizer_of(const cadre_manifest_variable_t *variable)
+{
+    cadre_optimizer_spec_t spec = {0};
+    const char *kind = json_string_value(json_object_get(variable->optimizer, "kind"));
+    if (cadre_optimizer_spec_parse(&spec, kind ? kind : "") < 0) {
+        cadre_optimizer_spec_parse(&spec, cadre_optimizer_kind_text(CADRE_OPTIMIZER_ADD));
+    }
+
+    const char *name;
+    json_t *number;
+    json_object_foreach(json_object_get(variable->optimizer, "parameters"), name, number)
+    {
+        cadre_optimizer_spec_set(&spec, name, json_number_value(number));
+    }
+    spec.average_momentum =
+        json_number_value(json_object_get(variable->optimizer, "average_momentum"));
+    return spec;
+}
+
+/* Fails because a checkpoint has no slot of this name of a variable, and names those it has. */
+static int
+fail_unknown_slot(const cadre_manifest_t *manifest, const char *variable, const char *slot)
+{
+    char names[CADRE_TEXT_SIZE_MAX];
+    const cadre_optimizer_spec_t spec = optimizer_of(cadre_manifest_find(manifest, variable));
+    cadre_optimizer_slot_names(&spec, names, sizeof(names));
+    return cadre_fail(CADRE_ENOTFOUND,
+                      "variable %s of checkpoint %" PRIu64 " has no slot %s, it has %s", variable,
+                      manifest->id, slot, names);
+}
+
 /* Reads the values of a variable (`slot` NULL), or a slot of its optimizer, into `value`. */
 static int
 read_kind(cadre_checkpoint_reader_t *reader, const char *variable, const char *slot,
@@ -146,7 +181,8 @@ read_kind(cadre_checkpoint_reader_t *reader, const char *variable, const char *s
                                             .kind = slot ? slot : CADRE_CHECKPOINT_KIND_VALUE,
                                             .dtype = like.dtype,
                                             .count = cadre_tensor_count(value)};
-    return cadre_checkpoint_reader_read(reader, &range, value->data, NULL);
+    status = cadre_checkpoint_reader_read(reader, &range, value->data, NULL);
+    return status == CADRE_ENOTFOUND && slot ? fail_unknown_slot(manifest, variable, slot) : status;
 }
 
 int

@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -377,6 +378,18 @@ cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot)
         }
     }
     return "?";
+}
+
+void
+cadre_optimizer_slot_names(const cadre_optimizer_spec_t *self, char *text, size_t size_bytes)
+{
+    const size_t count = cadre_optimizer_slot_count(self);
+    snprintf(text, size_bytes, "%s", count > 0 ? "" : "none");
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, size_bytes - at, "%s%s", i > 0 ? ", " : "",
+                 cadre_optimizer_slot_name(self, i));
+    }
 }
 
 /* Returns the number with which each element of a slot begins: adagrad and ftrl have a parameter

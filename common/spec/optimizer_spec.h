@@ -114,6 +114,10 @@ size_t cadre_optimizer_average_slot(const cadre_optimizer_spec_t *self);
  * "average". */
 const char *cadre_optimizer_slot_name(const cadre_optimizer_spec_t *self, size_t slot);
 
+/* Writes the names of all slots into `text`, with ", " between them; "none" where there are none.
+ * Names for which there is no room are left out. */
+void cadre_optimizer_slot_names(const cadre_optimizer_spec_t *self, char *text, size_t size_bytes);
+
 /* Returns the number with which every element of slot `slot` begins, unless that is the average,
  * which begins as the values. */
 float cadre_optimizer_slot_initial(const cadre_optimizer_spec_t *self, size_t slot);

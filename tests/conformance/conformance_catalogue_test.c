@@ -126,7 +126,7 @@ Test(conformance_catalogue, L2_checkpoints_are_listed_and_read_while_the_job_run
     FAILS(cadre_checkpoint_read(stage.coordinator, ids[0], "narrow", NULL, &value), CADRE_ENOTFOUND,
           "narrow");
     FAILS(cadre_checkpoint_read(stage.coordinator, ids[0], "wide", "sleeve", &value),
-          CADRE_ENOTFOUND, "sleeve");
+          CADRE_ENOTFOUND, "has no slot sleeve, it has momentum, velocity");
     FAILS(cadre_checkpoint_read(stage.coordinator, 999, "wide", NULL, &value), CADRE_ENOTFOUND, "");
     OK(cadre_checkpoint_read(stage.coordinator, ids[0], "wide", NULL, &value));
     OK(cadre_variable_assign(stage.wide, CADRE_VARIABLE_SET, &value, LOCAL_WAIT_MS));

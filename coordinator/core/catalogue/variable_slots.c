@@ -1,6 +1,5 @@
 #include "coordinator/core/catalogue/variable_slots.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/limits.h"
@@ -11,15 +10,10 @@
 static int
 fail_unknown(const cadre_variable_t *variable, const char *name)
 {
-    char names[CADRE_TEXT_SIZE_MAX] = "";
-    const size_t count = cadre_optimizer_slot_count(&variable->optimizer);
-    for (size_t i = 0; i < count; i++) {
-        const size_t at = strlen(names);
-        snprintf(names + at, sizeof(names) - at, "%s%s", i > 0 ? ", " : "",
-                 cadre_optimizer_slot_name(&variable->optimizer, i));
-    }
+    char names[CADRE_TEXT_SIZE_MAX];
+    cadre_optimizer_slot_names(&variable->optimizer, names, sizeof(names));
     return cadre_fail(CADRE_ENOTFOUND, "the optimizer of variable %s has no slot %s, it has %s",
-                      variable->name, name ? name : "NULL", names[0] ? names : "none");
+                      variable->name, name ? name : "NULL", names);
 }
 
 int

@@ -93,7 +93,8 @@ CADRE_API void cadre_checkpoint_infos_free(cadre_checkpoint_info_t **infos_p, si
  *
  * CADRE_EINVALID: a bad name, or the variable is a table in the checkpoint.
  * CADRE_ESTATE: the job has no checkpoint directory.
- * CADRE_ENOTFOUND: there is no such checkpoint, or it has no such variable or slot.
+ * CADRE_ENOTFOUND: there is no such checkpoint, or it has no such variable or slot; the text names
+ * the slots that there are.
  * CADRE_ECORRUPT, CADRE_EIO: the checkpoint is damaged, or cannot be read. */
 CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoint,
                                     const char *variable, const char *slot, cadre_tensor_t *value);
