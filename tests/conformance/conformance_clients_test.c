@@ -500,3 +500,70 @@ Test(conformance_clients, K14_the_program_counts_its_own_closures_apart_from_tho
     cadre_client_close(&client);
     stage_close(&stage);
 }
+
+/* --- records of a program beside clients --- */
+
+enum { OWN_CLOSURES = 6, CLIENT_CLOSURES = 4 };
+
+/* What the program says of a cut: how many closures below it are its own, and clients'. */
+static char *
+count_at(void *context, uint64_t cut, uint64_t of_clients)
+{
+    (void)context;
+    return cadre_asprintf("{\"clients\": %llu, \"own\": %llu}", (unsigned long long)of_clients,
+                          (unsigned long long)(cut - 1 - of_clients));
+}
+
+static void
+run_of_client(cadre_client_t *client, int count)
+{
+    for (int i = 0; i < count; i++) {
+        cadre_client_closure_t *closure = NULL;
+        OK(cadre_client_schedule(client, "add_one", NULL, &closure));
+        OK(cadre_client_closure_wait(closure, LOCAL_WAIT_MS));
+        cadre_client_closure_destroy(&closure);
+    }
+}
+
+/* A checkpoint is taken once ten closures were handed out, the program's and clients' in turn; what
+ * comes behind it is in none. What it hands back counts what it holds, which the variable shows. */
+Test(conformance_clients, K15_the_record_of_a_checkpoint_counts_both_kinds_of_what_it_holds)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    options.coordinator.client_closures = true;
+    options.coordinator.checkpoint_dir = local_checkpoints;
+    options.coordinator.checkpoint_every_steps = OWN_CLOSURES + CLIENT_CLOSURES;
+    stage_open_with(&stage, &options);
+    cadre_checkpoint_on_cut(stage.coordinator, count_at, NULL);
+    cadre_client_t *client = attach(&stage);
+    stage_function(&stage, "add_one");
+    run_of_client(client, 1);
+    stage_schedule(&stage, "add_one", OWN_CLOSURES - 1);
+    run_of_client(client, CLIENT_CLOSURES - 1);
+    stage_join(&stage);
+    cr_expect_eq(cadre_coordinator_totals(stage.coordinator).checkpoints, 0);
+    stage_schedule(&stage, "add_one", 1);
+    stage_join(&stage);
+    EVENTUALLY(cadre_coordinator_totals(stage.coordinator).checkpoints == 1);
+    run_of_client(client, 1);
+    stage_schedule(&stage, "add_one", 2);
+    stage_join(&stage);
+    cadre_client_close(&client);
+    local_cluster_end_job(&stage.cluster);
+
+    options.coordinator.resume = CADRE_RESUME_AUTO;
+    local_cluster_begin_job(&stage.cluster, &options);
+    stage.coordinator = stage.cluster.coordinator;
+    const char *progress = NULL;
+    uint64_t cut = 0;
+    cr_assert(cadre_checkpoint_resumed(stage.coordinator, NULL, &cut, &progress));
+    cr_expect_eq(cut, 1 + OWN_CLOSURES + CLIENT_CLOSURES);
+    cr_expect_str_eq(progress, "{\"clients\":4,\"own\":6}");
+    cadre_variable_options_t wide = cadre_variable_options();
+    const int64_t shape[] = {WIDE_ROWS};
+    wide.optimizer = cadre_optimizer(CADRE_OPTIMIZER_ADD);
+    OK(cadre_variable_create(stage.coordinator, "wide", CADRE_F32, shape, 1, &wide, &stage.wide));
+    stage_expect(&stage, OWN_CLOSURES + CLIENT_CLOSURES);
+    stage_close(&stage);
+}
