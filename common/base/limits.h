@@ -200,7 +200,7 @@ enum {
      * A new dataset waits as long for further workers to say which rows they have. */
     CADRE_UNSERVED_MS = 5000,
 
-    CADRE_OVERRUNS_MAX = 3,      /* attempts past the closure's deadline; then the closure fails */
+    CADRE_OVERRUNS_MAX = 3,      /* deadlines that a closure runs past; then it fails */
     CADRE_DEVICE_TRIES_MAX = 10, /* attempts that failed on a device; then the closure fails */
 
     /* Builds of a resource that failed on a worker's device; then the resource fails on that

@@ -60,7 +60,7 @@ add_closures(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
                                "Of these, the attempts that ended their closure.");
     cadre_metrics_text_counter(text, "cadre_coordinator_deadlines_missed_total",
                                totals->deadlines_missed,
-                               "Attempts that ran past the deadline of their closure.");
+                               "Deadlines of closures that their attempts ran past.");
     cadre_metrics_text_counter(
         text, "cadre_coordinator_messages_dropped_total", self->rights->dropped,
         "Messages that were malformed, or that their sender's role may not send.");

@@ -729,7 +729,7 @@ check_status(sim_check_t *self, const sim_call_t *call, const cadre_results_t *e
                names_failed(call, end->text);
     } else if (end->status == CADRE_ETIMEOUT) {
         good = call->deadline_ms > 0 &&
-               tells(end->text, " attempts ran for longer than its deadline", CADRE_OVERRUNS_MAX);
+               tells(end->text, " times, the last time on worker", CADRE_OVERRUNS_MAX);
     } else if (end->status == CADRE_ENOTFOUND || end->status == CADRE_EDATA) {
         good = strstr(end->text, " can run it: ") || strstr(end->text, " cannot run it: ");
     } else if (end->status == CADRE_EFULL) {

@@ -99,11 +99,11 @@ typedef struct cadre_closure {
     /* When `is_running` became true, on a clock that leaves out the coordinator's own stalls. */
     uint64_t running_ms;
     uint64_t named_ms; /* how long the closure had run when the log last named it, in ms */
-    /* The attempt is past its deadline, but goes on, as there is no other worker for the
-     * closure. */
-    bool stays;
+    /* How many deadlines the last attempt ran past: more than one where it goes on, as there is no
+     * other worker for the closure. */
+    uint32_t missed;
     uint64_t deadline_ms; /* deadline of each attempt, from when it runs; 0: none */
-    uint32_t overruns;    /* how many attempts ran past the deadline */
+    uint32_t overruns;    /* how many deadlines all attempts ran past */
     /* Incarnations of the workers on which the closure ran past its deadline and which do not get
      * it again; an entry is 0 where the worker may try again. */
     uint64_t overran_on[CADRE_OVERRUNS_MAX];

@@ -1,6 +1,6 @@
 /*
  * apart - closures that are handed out apart from all others, to workers chosen for them: suspects,
- * and closures that ran past their deadline on another worker.
+ * and closures that ran past their deadline.
  *
  * Owner:   the coordinator core. Thread: under the coordinator's lock.
  *

@@ -75,7 +75,7 @@ cadre_attempts_begin(cadre_attempts_t *self, cadre_member_t *worker, cadre_closu
     closure->begun_ms = links->effects->now_ms;
     closure->is_running = false;
     closure->named_ms = 0;
-    closure->stays = false;
+    closure->missed = 0;
 
     links->totals->attempts++;
     links->of_clients->attempts += cadre_closure_is_of_client(closure);

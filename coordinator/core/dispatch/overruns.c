@@ -113,9 +113,9 @@ fail(cadre_overruns_t *self, cadre_closure_t *closure, const cadre_member_t *wor
 {
     char text[CADRE_CLOSURE_ERROR_SIZE];
     snprintf(text, sizeof(text),
-             "function %s, closure %" PRIu64 ": %u attempts ran for longer than its deadline of "
-             "%" PRIu64 " ms, the last one on worker %u (process %u)",
-             function_name(self, closure), closure->id, closure->overruns, closure->deadline_ms,
+             "function %s, closure %" PRIu64 ": it ran past its deadline of %" PRIu64
+             " ms %u times, the last time on worker %u (process %u)",
+             function_name(self, closure), closure->id, closure->deadline_ms, closure->overruns,
              worker->index, worker->process);
     const cadre_closure_end_t end = {.status = CADRE_ETIMEOUT, .text = text};
     cadre_attempts_fail(self->links.attempts, closure, NULL, &end);
@@ -148,22 +148,38 @@ fate_words(fate_t fate)
 static fate_t
 fate_of(const cadre_overruns_t *self, const cadre_member_t *worker, const cadre_closure_t *closure)
 {
-    if (closure->overruns + 1 >= CADRE_OVERRUNS_MAX) {
+    if (closure->overruns >= CADRE_OVERRUNS_MAX) {
         return FAILS;
     }
     return find_other(self, worker, closure) ? GOES_AWAY : GOES_ON;
 }
 
-/* Decides what becomes of a closure that has run past its deadline, logs it, and does it. */
+/* Counts a deadline that the closure's attempt has run past. The closure is apart from now on: its
+ * worker is not to get it again, should it come back from there. */
+static void
+count(cadre_overruns_t *self, const cadre_member_t *worker, cadre_closure_t *closure)
+{
+    self->links.totals->deadlines_missed++;
+    closure->missed++;
+    closure->overran_on[closure->overruns++] = worker->task.incarnation;
+    cadre_apart_add(self->links.apart, closure);
+}
+
+/* Decides what becomes of a closure that has run past its deadline, logs it, and does it. One that
+ * goes on where it is is given as much time again, and goes to another worker as soon as there is
+ * one. */
 static void
 overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure, uint64_t ran_ms)
 {
+    const bool is_counted = ran_ms / closure->deadline_ms <= closure->missed;
+    if (!is_counted) {
+        count(self, worker, closure);
+    }
     fate_t fate = fate_of(self, worker, closure);
-    if (fate == GOES_ON && closure->stays) {
+    if (fate == GOES_ON && is_counted) {
         return; /* the log has said so already */
     }
 
-    closure->stays = fate == GOES_ON;
     cadre_effects_log(self->links.effects, 'W', "deadline_missed",
                       "closure=%" PRIu64 " function=%s worker=%u process=%u attempt=%" PRIu64
                       " ran_ms=%" PRIu64 " deadline_ms=%" PRIu64 " next=\"%s\"",
@@ -173,8 +189,6 @@ overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure
         return;
     }
 
-    self->links.totals->deadlines_missed++;
-    closure->overran_on[closure->overruns++] = worker->task.incarnation;
     cadre_overruns_add_overdue(worker, closure->id);
     cadre_closure_sender_cancel(self->links.sender, worker, &closure->id, 1);
     if (fate == FAILS) {
@@ -182,7 +196,6 @@ overrun(cadre_overruns_t *self, cadre_member_t *worker, cadre_closure_t *closure
         return;
     }
     cadre_attempts_put_back(self->links.attempts, closure);
-    cadre_apart_add(self->links.apart, closure);
 }
 
 /* --- closures that run --- */

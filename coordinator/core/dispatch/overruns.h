@@ -8,10 +8,11 @@
  * slots; the coordinator's own stalls do not count. Past its deadline another worker gets it, if
  * there is one on which it has not overrun yet: exactly-once makes that safe, the first attempt is
  * cancelled cooperatively, and whichever attempt reports first ends the closure. Without another
- * worker it goes on where it is, and the log says so. CADRE_OVERRUNS_MAX attempts that took too
- * long end it with CADRE_ETIMEOUT. A slot that does not stop the closure counts as taken
- * (`overdue`) until the worker's heartbeats do not name the closure any more; from a worker whose
- * slots are all taken in this way all other closures are taken back.
+ * worker it goes on where it is, until one joins or the deadline has passed again, and the log says
+ * so. CADRE_OVERRUNS_MAX deadlines that have passed, wherever it ran, end it with CADRE_ETIMEOUT. A
+ * slot that does not stop the closure counts as taken (`overdue`) until the worker's heartbeats do
+ * not name the closure any more; from a worker whose slots are all taken in this way all other
+ * closures are taken back.
  */
 #ifndef CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H
 #define CADRE_COORDINATOR_CORE_DISPATCH_OVERRUNS_H

@@ -405,8 +405,9 @@ cadre_call_tensors(const cadre_argument_t *tensors, size_t count)
  *
  * A closure that runs past its deadline is given to another worker, and the first one is asked to
  * stop; whichever ends it first counts, and no update counts twice. Without another worker it goes
- * on where it is. After three such attempts it fails with CADRE_ETIMEOUT. A function that does not
- * look at cadre_invocation_is_cancelled keeps its slot until it ends.
+ * on where it is, for as long again. With the third deadline that has passed it fails with
+ * CADRE_ETIMEOUT. A function that does not look at cadre_invocation_is_cancelled keeps its slot
+ * until it ends.
  *
  * CADRE_EINVALID: no registered function, dataset, resource or future of this coordinator, a
  *   deadline below -1, a count whose array is NULL, an argument that could be two things, or a
@@ -779,7 +780,7 @@ typedef struct {
     uint64_t checkpoints;
     uint64_t checkpoints_failed;
     uint64_t retentions_failed; /* commits after which older checkpoints could not be removed */
-    uint64_t deadlines_missed;  /* attempts that ran past the deadline of their closure */
+    uint64_t deadlines_missed;  /* deadlines of closures that their attempts ran past */
     uint64_t reports_refused;   /* reports on closures that their sender was not given */
     int workers;                /* now, like the three counters below */
     int ps;

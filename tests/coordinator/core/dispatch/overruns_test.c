@@ -40,6 +40,16 @@ holder(const cadre_closure_t *closure)
     return closure->state == CADRE_CLOSURE_IN_FLIGHT ? member->index : UINT32_MAX;
 }
 
+static size_t
+count_events(const fixture_t *self, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < self->event_count; i++) {
+        count += strcmp(self->events[i].name, name) == 0;
+    }
+    return count;
+}
+
 Test(overruns, what_runs_past_its_deadline_goes_to_another_worker_and_the_first_report_wins)
 {
     for (int first_wins = 0; first_wins < 2; first_wins++) {
@@ -84,7 +94,8 @@ Test(overruns, what_only_waits_behind_others_on_its_worker_does_not_run)
         fixture_done(self, &worker, closures[i]->id, 1);
     }
     attend(self, DEADLINE_MS + 500);
-    cr_assert_eq(self->core.totals.deadlines_missed, 1, "the other one has nowhere to go then");
+    cr_assert_eq(self->core.totals.deadlines_missed, 2);
+    cr_assert_eq(closures[2]->attempt + closures[3]->attempt, 3, "one has nowhere to go then");
     fixture_destroy(&self);
 }
 
@@ -107,38 +118,104 @@ Test(overruns, what_waits_behind_slots_that_do_not_stop_goes_elsewhere_at_once)
     fixture_destroy(&self);
 }
 
-Test(overruns, without_another_worker_it_goes_on_and_the_log_says_so_once)
+Test(overruns, without_another_worker_it_goes_on_and_the_next_one_to_join_gets_it)
 {
     fixture_t *self = cluster(1);
     cadre_closure_t *closure = schedule(self, DEADLINE_MS);
     fixture_turn(self);
-    attend(self, 5 * DEADLINE_MS);
+    attend(self, DEADLINE_MS + 500);
     cr_assert_eq(holder(closure), 0);
     cr_assert_eq(closure->attempt, 1);
-    size_t lines = 0;
-    for (size_t i = 0; i < self->event_count; i++) {
-        lines += strcmp(self->events[i].name, "deadline_missed") == 0;
-    }
-    cr_assert_eq(lines, 1);
+    cr_assert_eq(count_events(self, "deadline_missed"), 1);
+    cr_assert_eq(self->core.totals.deadlines_missed, 1);
     cadre_task_t other = fixture_worker(1);
     fixture_hello(self, &other);
-    attend(self, 500);
+    attend(self, 400);
     cr_assert_eq(holder(closure), 1, "now there is one");
+    cr_assert_eq(self->core.totals.deadlines_missed, 1, "the deadline was counted when it passed");
+    cadre_task_t first = fixture_worker(0);
+    cr_assert(fixture_sent(self, &first, CADRE_MESSAGE_CANCEL, 0));
+    attend(self, 2 * DEADLINE_MS + 500);
+    cr_assert_eq(self->ended_count, 1);
+    cr_assert_eq(self->ended[0].status, CADRE_ETIMEOUT);
+    cr_assert_eq(self->core.totals.deadlines_missed, 3);
     fixture_destroy(&self);
 }
 
-Test(overruns, three_attempts_that_took_too_long_end_it_by_name)
+Test(overruns, three_deadlines_that_passed_end_it_by_name_with_any_number_of_workers)
 {
-    fixture_t *self = cluster(4);
-    schedule(self, DEADLINE_MS);
+    for (uint32_t workers = 1; workers <= 4; workers++) {
+        fixture_t *self = cluster(workers);
+        cadre_closure_t *closure = schedule(self, DEADLINE_MS);
+        fixture_turn(self);
+        attend(self, 3 * DEADLINE_MS - 1);
+        cr_assert_eq(self->ended_count, 0);
+        cr_assert_eq(self->core.totals.deadlines_missed, 2);
+        cr_assert_eq(closure->attempt, workers < 3 ? workers : 3);
+        const cadre_task_t last = closure->worker->task;
+        fixture_clear(self);
+        attend(self, 1000);
+        cr_assert_eq(self->ended_count, 1);
+        cr_assert_eq(self->ended[0].status, CADRE_ETIMEOUT);
+        cr_assert(strstr(self->ended[0].text,
+                         "function work, closure 1: it ran past its deadline of 1000 ms 3 times, "
+                         "the last time on worker"),
+                  "%s", self->ended[0].text);
+        cr_assert_eq(self->core.totals.deadlines_missed, 3);
+        cr_assert_eq(self->core.apart.closures.count, 0);
+        cr_assert(fixture_sent(self, &last, CADRE_MESSAGE_CANCEL, 0));
+        fixture_destroy(&self);
+    }
+}
+
+Test(overruns, what_goes_on_past_its_deadline_still_ends_well)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        fixture_t *self = cluster(workers);
+        cadre_closure_t *closure = schedule(self, DEADLINE_MS);
+        fixture_turn(self);
+        attend(self, 3 * DEADLINE_MS - 1);
+        const cadre_task_t last = closure->worker->task;
+        fixture_done(self, &last, 1, closure->attempt);
+        attend(self, 2 * DEADLINE_MS);
+        cr_assert_eq(self->ended_count, 1);
+        cr_assert_eq(self->ended[0].status, 0);
+        cr_assert_eq(self->core.totals.deadlines_missed, 2);
+        cr_assert_eq(self->core.apart.closures.count, 0);
+        fixture_destroy(&self);
+    }
+}
+
+Test(overruns, what_goes_on_past_its_deadline_is_handed_out_again_when_its_worker_is_lost)
+{
+    fixture_t *self = cluster(1);
+    cadre_closure_t *closure = schedule(self, DEADLINE_MS);
     fixture_turn(self);
-    attend(self, 3 * DEADLINE_MS + 2000);
+    attend(self, DEADLINE_MS + 500);
+    cadre_task_t first = fixture_worker(0);
+    fixture_gone(self, &first);
+    cadre_task_t other = fixture_worker(1);
+    fixture_hello(self, &other);
+    fixture_turn(self);
+    cr_assert_eq(holder(closure), 1);
+    cr_assert_eq(closure->attempt, 2);
+    fixture_destroy(&self);
+}
+
+Test(overruns, a_closure_for_one_worker_alone_ends_after_three_deadlines_there)
+{
+    fixture_t *self = cluster(3);
+    cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+    closure->tag = 1;
+    closure->deadline_ms = DEADLINE_MS;
+    fixture_watch(self, closure);
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    fixture_turn(self);
+    attend(self, 3 * DEADLINE_MS - 1);
+    cr_assert_eq(holder(closure), 1);
+    attend(self, 500);
     cr_assert_eq(self->ended_count, 1);
     cr_assert_eq(self->ended[0].status, CADRE_ETIMEOUT);
-    cr_assert(strstr(self->ended[0].text, "function work, closure 1: 3 attempts ran for longer "
-                                          "than its deadline of 1000 ms, the last one on worker"),
-              "%s", self->ended[0].text);
-    cr_assert_eq(self->core.apart.closures.count, 0);
     fixture_destroy(&self);
 }
 
