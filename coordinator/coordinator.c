@@ -40,18 +40,19 @@ cadre_coordinator_wait_until(cadre_coordinator_t *self, int64_t deadline_ms, con
     } else if (now_ms - *since_ms >= WAITING_LOG_MS) {
         *since_ms = now_ms;
         if (deadline_ms == INT64_MAX) {
-            cadre_effects_log(
-                &self->core.effects, 'I', "waiting",
-                "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none", what,
-                self->core.membership.ps_joined, self->core.membership.worker_count,
-                cadre_closure_queue_waiting(&self->core.queue), self->core.queue.in_flight);
+            cadre_effects_log(&self->core.effects, 'I', "waiting",
+                              "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu limit=none",
+                              what, self->core.membership.ps_joined,
+                              self->core.membership.worker_count,
+                              cadre_closure_queue_all_waiting(&self->core.queue),
+                              cadre_closure_queue_all_in_flight(&self->core.queue));
         } else {
             cadre_effects_log(
                 &self->core.effects, 'I', "waiting",
                 "for=\"%s\" ps=%u workers=%u queued=%zu in_flight=%zu left_ms=%" PRId64, what,
                 self->core.membership.ps_joined, self->core.membership.worker_count,
-                cadre_closure_queue_waiting(&self->core.queue), self->core.queue.in_flight,
-                deadline_ms - now_ms);
+                cadre_closure_queue_all_waiting(&self->core.queue),
+                cadre_closure_queue_all_in_flight(&self->core.queue), deadline_ms - now_ms);
         }
     }
 

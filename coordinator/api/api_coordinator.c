@@ -312,8 +312,8 @@ totals_now(const cadre_core_t *core)
     cadre_totals_t totals = core->totals;
     totals.workers = (int)core->membership.worker_count;
     totals.ps = (int)core->membership.ps_joined;
-    totals.queued = cadre_closure_queue_waiting(&core->queue);
-    totals.in_flight = core->queue.in_flight;
+    totals.queued = cadre_closure_queue_all_waiting(&core->queue);
+    totals.in_flight = cadre_closure_queue_all_in_flight(&core->queue);
     return totals;
 }
 

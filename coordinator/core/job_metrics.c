@@ -86,13 +86,14 @@ static void
 add_queue(const cadre_job_metrics_t *self, cadre_metrics_text_t *text)
 {
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_queued",
-                             (double)cadre_closure_queue_waiting(self->queue),
+                             (double)cadre_closure_queue_all_waiting(self->queue),
                              "Closures that wait for a worker or for the result of another.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_blocked",
                              (double)self->queue->blocked.count,
                              "Closures that wait for the result of another.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_closures_in_flight",
-                             (double)self->queue->in_flight, "Closures that workers have.");
+                             (double)cadre_closure_queue_all_in_flight(self->queue),
+                             "Closures that workers have.");
     cadre_metrics_text_gauge(text, "cadre_coordinator_queue_capacity",
                              (double)self->options->queue_capacity,
                              "Closures that may wait; then schedule blocks.");

@@ -403,6 +403,25 @@ cadre_closure_queue_waiting(const cadre_closure_queue_t *self)
     return self->lanes.common + self->common_blocked + self->later.count;
 }
 
+/* Returns how many closures with a tag wait, for their workers or for results. */
+static size_t
+tagged_waiting(const cadre_closure_queue_t *self)
+{
+    return self->lanes.tagged + self->blocked.count - self->common_blocked;
+}
+
+size_t
+cadre_closure_queue_all_waiting(const cadre_closure_queue_t *self)
+{
+    return cadre_closure_queue_waiting(self) + tagged_waiting(self);
+}
+
+size_t
+cadre_closure_queue_all_in_flight(const cadre_closure_queue_t *self)
+{
+    return self->in_flight + self->tagged_in_flight;
+}
+
 bool
 cadre_closure_queue_has_work(const cadre_closure_queue_t *self)
 {
@@ -415,13 +434,6 @@ static bool
 lacks_values_room(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 {
     return closure->argument_count > 0 && self->values_size_bytes >= self->values_size_max;
-}
-
-/* Returns how many closures with a tag wait, for their workers or for results. */
-static size_t
-tagged_waiting(const cadre_closure_queue_t *self)
-{
-    return self->lanes.tagged + self->blocked.count - self->common_blocked;
 }
 
 /* Returns whether the caller must wait before it may put the closure: too many of its kind, with or
@@ -445,7 +457,7 @@ is_full(const cadre_closure_queue_t *self, const cadre_closure_t *closure)
 static bool
 is_stalled(const cadre_closure_queue_t *self)
 {
-    const size_t in_flight = self->in_flight + self->tagged_in_flight;
+    const size_t in_flight = cadre_closure_queue_all_in_flight(self);
     const bool is_full = cadre_closure_queue_waiting(self) >= self->capacity ||
                          tagged_waiting(self) >= self->capacity;
     return is_full && in_flight > 0 && in_flight == cadre_pace_held_for_open(&self->pace) &&

@@ -197,8 +197,11 @@ uint64_t cadre_closure_queue_note_removal(cadre_closure_queue_t *self);
 /* Returns whether all closures, common and tagged, that were put before that barrier have ended. */
 bool cadre_closure_queue_passed_by_all(const cadre_closure_queue_t *self, uint64_t barrier);
 
-/* Returns how many common closures wait for a worker or for their turn, or are blocked. */
+/* Return how many common closures wait for a worker or for their turn, or are blocked; how many
+ * closures, common and tagged, do; how many of both are in flight or held. */
 size_t cadre_closure_queue_waiting(const cadre_closure_queue_t *self);
+size_t cadre_closure_queue_all_waiting(const cadre_closure_queue_t *self);
+size_t cadre_closure_queue_all_in_flight(const cadre_closure_queue_t *self);
 
 /* Returns whether any closure is queued, so that some worker might get it. */
 bool cadre_closure_queue_has_work(const cadre_closure_queue_t *self);

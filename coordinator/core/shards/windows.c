@@ -99,7 +99,7 @@ report(cadre_windows_t *self)
                       "for=\"%.300s\" ids=%" PRIu64 " queued=%zu "
                       "next=\"nothing new begins before that has ended\"",
                       cadre_windows_words(self, text), self->links.begun->next_id - self->settled,
-                      cadre_closure_queue_waiting(self->links.queue));
+                      cadre_closure_queue_all_waiting(self->links.queue));
 }
 
 /* Asks the shards to settle when that is due, and logs while full windows hold up dispatch. Returns

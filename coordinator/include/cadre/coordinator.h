@@ -784,7 +784,7 @@ typedef struct {
     uint64_t reports_refused;   /* reports on closures that their sender was not given */
     int workers;                /* now, like the three counters below */
     int ps;
-    uint64_t queued;
+    uint64_t queued; /* closures, pinned ones too, that wait for a worker or a result */
     uint64_t in_flight;
 } cadre_totals_t;
 

@@ -118,6 +118,24 @@ Test(job_metrics, staleness_is_told_of_closures_that_pushed)
     fixture_destroy(&self);
 }
 
+Test(job_metrics, closures_for_one_worker_alone_count_as_those_for_any)
+{
+    fixture_t *self = cluster(1);
+    self->core.options.build = "1";
+    for (uint32_t tag = 0; tag < 2; tag++) { /* worker 1 is not there */
+        cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+        closure->tag = tag;
+        fixture_watch(self, closure);
+        cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    }
+    fixture_turn(self);
+    expect_told(self, "\ncadre_coordinator_closures_queued 1\n");
+    expect_told(self, "\ncadre_coordinator_closures_in_flight 1\n");
+    cadre_auto(cadre_free) char *status = cadre_core_status_json(&self->core, self->now_ms);
+    cr_expect(strstr(status, "\"queued\":1,\"in_flight\":1"), "%s", status);
+    fixture_destroy(&self);
+}
+
 Test(job_metrics, tasks_beyond_the_limit_are_counted_and_not_told)
 {
     fixture_t *self = new_job(1);
