@@ -100,8 +100,7 @@ cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms)
 /* Returns `status`; where it is a timeout, the error text is made to name the closures that have
  * not ended. */
 int
-cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_group_t *group,
-                               int status)
+cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_waited_t *waited, int status)
 {
     if (status != CADRE_ETIMEOUT) {
         return status;
@@ -109,8 +108,22 @@ cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_gr
     char before[CADRE_WAITING_TEXT_SIZE];
     char closures[CADRE_WAITING_CLOSURES_SIZE];
     snprintf(before, sizeof(before), "%s", cadre_error_text());
-    cadre_waiting_closures(&self->core.waiting, group, (uint64_t)cadre_clock_now_ms(), closures);
+    cadre_waiting_closures(&self->core.waiting, waited, (uint64_t)cadre_clock_now_ms(), closures);
     return cadre_fail(status, "%s: %s", before, closures);
+}
+
+int
+cadre_coordinator_fail_waiting(cadre_coordinator_t *self, const cadre_closure_t *closure,
+                               int status)
+{
+    if (status != CADRE_ETIMEOUT) {
+        return status;
+    }
+    char before[CADRE_WAITING_TEXT_SIZE];
+    char words[CADRE_WAITING_CLOSURE_SIZE];
+    snprintf(before, sizeof(before), "%s", cadre_error_text());
+    cadre_waiting_closure(&self->core.waiting, closure, (uint64_t)cadre_clock_now_ms(), words);
+    return cadre_fail(status, "%s: %s", before, words);
 }
 
 /* Waits until every request of the operation is answered. Gives the operation up when the wait

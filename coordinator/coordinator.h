@@ -140,9 +140,12 @@ int cadre_coordinator_wait_while_usable(cadre_coordinator_t *self, int64_t deadl
  * room for it, and no closure below an open cut would come after it. */
 int cadre_coordinator_await_room(cadre_coordinator_t *self, int64_t deadline_ms);
 
-/* Under the lock: fails with a status that ended a wait for closures; the text of CADRE_ETIMEOUT
- * goes on with the closures of the group (NULL: of all) that have not ended. */
-int cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_closure_group_t *group,
+/* Under the lock: fails with a status that ended a wait for these closures, or for one that has not
+ * ended; the text of CADRE_ETIMEOUT goes on with those that have not ended, and what they wait
+ * for. */
+int cadre_coordinator_fail_unended(cadre_coordinator_t *self, const cadre_waited_t *waited,
+                                   int status);
+int cadre_coordinator_fail_waiting(cadre_coordinator_t *self, const cadre_closure_t *closure,
                                    int status);
 
 /* Under the lock: returns CADRE_ETIMEOUT with a text that says which tasks are missing. */

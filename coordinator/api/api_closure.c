@@ -857,7 +857,7 @@ join(cadre_coordinator_t *self, int64_t deadline_ms)
                                                   &question);
         }
         if (status < 0) {
-            return cadre_coordinator_fail_unended(self, NULL, status);
+            return cadre_coordinator_fail_unended(self, &(cadre_waited_t){.group = NULL}, status);
         }
     }
 
@@ -865,7 +865,7 @@ join(cadre_coordinator_t *self, int64_t deadline_ms)
     while (status == CADRE_EAGAIN) {
         status = cadre_coordinator_wait(self, deadline_ms, "cancelled closures to end", &since_ms);
         if (status < 0) {
-            return cadre_coordinator_fail_unended(self, NULL, status);
+            return cadre_coordinator_fail_unended(self, &(cadre_waited_t){.group = NULL}, status);
         }
         status = raise(self);
     }
@@ -932,7 +932,7 @@ cancel(cadre_coordinator_t *self, int64_t deadline_ms)
         int status = cadre_coordinator_wait_while_usable(self, deadline_ms,
                                                          "cancelled closures to end", &since_ms);
         if (status < 0) {
-            return status;
+            return cadre_coordinator_fail_unended(self, &(cadre_waited_t){.group = NULL}, status);
         }
     }
 

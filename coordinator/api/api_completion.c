@@ -53,6 +53,17 @@ cadre_completion_add(cadre_completion_t *self, cadre_future_t *future)
     return status;
 }
 
+/* Fails with a status that ended a wait, under the gate's lock: the text of a timeout names the
+ * closure of the future that was added first. */
+static int
+fail_waiting(const cadre_completion_t *self, int status)
+{
+    const cadre_completion_entry_t *first = self->waiting.first;
+    return self->gate->closed || !first
+               ? status
+               : cadre_coordinator_fail_waiting(self->coordinator, first->future->closure, status);
+}
+
 /* Waits, under the gate's lock, until the closure of a future in the queue has ended, and takes
  * that future out. A queue may outlive its coordinator: once the gate is closed only the gate is
  * touched. */
@@ -70,7 +81,7 @@ next(cadre_completion_t *self, int64_t deadline_ms, cadre_future_t **future)
                          : cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms,
                                                                "a closure", &since_ms);
         if (status < 0) {
-            return status;
+            return fail_waiting(self, status);
         }
         found = cadre_completion_pop(self);
     }

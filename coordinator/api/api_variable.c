@@ -26,7 +26,7 @@ await_retired(cadre_coordinator_t *self, uint64_t number, int64_t deadline_ms)
         int status = cadre_coordinator_wait_while_usable(
             self, deadline_ms, "closures that may use a variable to end", &since_ms);
         if (status < 0) {
-            return status;
+            return cadre_coordinator_fail_unended(self, &(cadre_waited_t){.drop = number}, status);
         }
     }
     return 0;

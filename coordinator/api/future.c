@@ -108,7 +108,9 @@ wait_locked(cadre_future_t *self, int64_t deadline_ms)
         status = cadre_coordinator_wait_until(self->coordinator, deadline_ms, "a closure",
                                               &since_ms, &question);
         if (status < 0) {
-            return status;
+            return self->gate->closed || self->results->ended
+                       ? status
+                       : cadre_coordinator_fail_waiting(self->coordinator, self->closure, status);
         }
     }
 

@@ -111,7 +111,8 @@ wait(cadre_group_t *self, int64_t deadline_ms, const char *what, int64_t *since_
         cadre_coordinator_wait_while_usable(self->coordinator, deadline_ms, what, since_ms);
     return self->gate->closed
                ? status
-               : cadre_coordinator_fail_unended(self->coordinator, self->closures, status);
+               : cadre_coordinator_fail_unended(self->coordinator,
+                                                &(cadre_waited_t){.group = self->closures}, status);
 }
 
 /* Waits, under the gate's lock, until all closures that were scheduled before `barrier` have

@@ -1,4 +1,5 @@
 /* Groups of closures, and priorities: the ids G and Q15 of docs/conformance.md. */
+#include <cadre/completion.h>
 #include <cadre/group.h>
 #include <signal.h>
 #include <string.h>
@@ -457,6 +458,38 @@ Test(conformance_groups, E12_a_join_that_times_out_names_what_it_waits_for)
     stage_expect(&stage, 22);
     hold_fini(&of_group);
     hold_fini(&of_none);
+    cadre_group_destroy(&group);
+    stage_close(&stage);
+}
+
+Test(conformance_groups, what_waits_for_an_absent_worker_is_named_by_all_that_wait_for_it)
+{
+    stage_t stage;
+    local_cluster_options_t options = {.ps = 1, .workers = 1};
+    stage_open_with(&stage, &options);
+    cadre_group_t *group = make_group(&stage, CADRE_GROUP_GOES_ON);
+    cadre_call_t call = cadre_call();
+    call.group = group;
+    cadre_future_t *future = NULL;
+    OK(cadre_coordinator_schedule_on(stage.coordinator, 5, stage_function(&stage, "add_one"), &call,
+                                     LOCAL_WAIT_MS, &future));
+    const char *words = "closure (function add_one) waits for worker 5, which is absent";
+    FAILS(cadre_group_join(group, 50), CADRE_ETIMEOUT, words);
+    FAILS(cadre_future_wait(future, 50), CADRE_ETIMEOUT, words);
+    FAILS(cadre_future_fetch(future, NULL, NULL, 50), CADRE_ETIMEOUT, words);
+    cadre_completion_t *completion = NULL;
+    cadre_future_t *ended = NULL;
+    OK(cadre_completion_create(stage.coordinator, &completion));
+    OK(cadre_completion_add(completion, future));
+    FAILS(cadre_completion_next(completion, &ended, 50), CADRE_ETIMEOUT, words);
+    cadre_completion_destroy(&completion);
+    cadre_variable_t *variable = NULL;
+    const cadre_variable_options_t of_variable = cadre_variable_options();
+    OK(cadre_variable_create(stage.coordinator, "old", CADRE_F32, NULL, 0, &of_variable,
+                             &variable));
+    FAILS(cadre_variable_drop(&variable, 50), CADRE_ETIMEOUT, words);
+    OK(cadre_group_cancel(group, LOCAL_WAIT_MS));
+    cadre_future_destroy(&future);
     cadre_group_destroy(&group);
     stage_close(&stage);
 }

@@ -30,14 +30,27 @@ typedef struct {
     const cadre_overruns_t *overruns;
 } cadre_waiting_t;
 
-/* Bytes of a text that names closures. */
-enum { CADRE_WAITING_CLOSURES_SIZE = 800 };
+/* Which closures a call waits for: those of `group`; where that is NULL, those that were put before
+ * drop `drop` of a variable, with a tag or without; where that is 0, all without a tag. */
+typedef struct {
+    const cadre_closure_group_t *group;
+    uint64_t drop;
+} cadre_waited_t;
 
-/* Returns which closures of a group (NULL: which closures without a tag, of all groups and of none)
- * have not ended: how many are on workers and how many wait for one, and the oldest on workers by
- * id, function and worker, with the shard that each waits for. The words are written to `text`. */
-const char *cadre_waiting_closures(const cadre_waiting_t *self, const cadre_closure_group_t *group,
+/* Bytes of a text that names closures, and of one that names a single one. */
+enum { CADRE_WAITING_CLOSURES_SIZE = 800, CADRE_WAITING_CLOSURE_SIZE = 780 };
+
+/* Returns which of these closures have not ended: how many are on workers and how many wait for
+ * one, one that waits for something else than a worker that is busy, by function, with what it
+ * waits for, and the oldest on workers by id, function and worker, with the shard that each waits
+ * for. The words are written to `text`. */
+const char *cadre_waiting_closures(const cadre_waiting_t *self, const cadre_waited_t *waited,
                                    uint64_t now_ms, char text[CADRE_WAITING_CLOSURES_SIZE]);
+
+/* Returns which closure it is, that has not ended, with the worker that has it or what it waits
+ * for. The words are written to `text`. */
+const char *cadre_waiting_closure(const cadre_waiting_t *self, const cadre_closure_t *closure,
+                                  uint64_t now_ms, char text[CADRE_WAITING_CLOSURE_SIZE]);
 
 /* Returns what the whole job waits for now: a shard that is away, closures that run again, a
  * checkpoint that has to empty the replay log, or a closure that keeps the shards' windows full.

@@ -465,8 +465,9 @@ CADRE_API void cadre_each_fini(cadre_each_t *self);
  * waited for. Raises the first error of closures without a group, once, as
  * cadre_coordinator_schedule does, whichever thread's closure failed. The text names function,
  * closure, attempt and worker, and counts further failures. The text of CADRE_ETIMEOUT says how
- * many closures are on workers and how many wait for one, and names the oldest, with function and
- * worker, since when, and the ps that each waits for. */
+ * many closures are on workers and how many wait for one, and names one that waits for something
+ * else (a worker or ps that is absent, a resource, a result), by function, then the oldest on
+ * workers, with function and worker, since when, and the ps that each waits for. */
 CADRE_API int cadre_coordinator_join(cadre_coordinator_t *self, int64_t timeout_ms);
 
 /* Tells in `done` whether no closure is queued or in flight, of any thread; never waits. Raises the
@@ -604,7 +605,8 @@ CADRE_API const char *cadre_resource_name(const cadre_resource_t *self);
  */
 
 /* Waits for the end of the closure, and returns 0 or how it failed: the same status and text every
- * time. */
+ * time. The text of CADRE_ETIMEOUT names the closure and what it waits for, as that of
+ * cadre_coordinator_join does. */
 CADRE_API int cadre_future_wait(cadre_future_t *self, int64_t timeout_ms);
 
 /* Waits for the end of the closure, then copies its result `name` (NULL: the only one, or the

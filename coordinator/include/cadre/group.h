@@ -86,7 +86,8 @@ CADRE_API int cadre_group_create(cadre_coordinator_t *self, const cadre_group_op
 /* Waits until every closure of the group that was scheduled before this call has ended, those of
  * cadre_coordinator_schedule_on too, and their updates are on the shards. Raises the group's first
  * error, once: the text names function, closure, attempt and worker, and counts further failures.
- * The text of CADRE_ETIMEOUT names closures of the group that have not ended. */
+ * The text of CADRE_ETIMEOUT names closures of the group that have not ended, as that of
+ * cadre_coordinator_join does. */
 CADRE_API int cadre_group_join(cadre_group_t *self, int64_t timeout_ms);
 
 /* Cancels the queued closures of the group and those in flight, and returns when none of them runs

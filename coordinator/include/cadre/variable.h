@@ -301,7 +301,7 @@ CADRE_API int cadre_variable_assign(cadre_variable_t *self, cadre_assign_t mode,
  * A failure of an earlier closure is not raised here.
  *
  * CADRE_ETIMEOUT, CADRE_EINTERRUPTED: nothing is taken back: the variable is dropped as soon as the
- *   earlier closures have ended. */
+ *   earlier closures have ended; the text of a timeout names such closures. */
 CADRE_API int cadre_variable_drop(cadre_variable_t **variable_p, int64_t timeout_ms);
 
 /* Return the name and the dtype that the variable was created with; the name lives as long as the

@@ -32,7 +32,13 @@ stage_open(void)
         .ps_count = 1, .job = "test", .queue_capacity = 10, .lease_ms = 10000, .resend_ms = 1000};
     cr_assert_eq(cadre_gate_open(&self->coordinator.gate), 0);
     cadre_core_init(&self->coordinator.core, &options, 0);
-    self->closure = cadre_closure_new(1);
+    bool is_new = false;
+    cadre_function_t like = {.kind = CADRE_FUNCTION_NATIVE, .name = (char *)(uintptr_t) "work"};
+    cadre_function_t *function = NULL;
+    cr_assert_eq(
+        cadre_catalogue_add_function(&self->coordinator.core.catalogue, &like, &function, &is_new),
+        0);
+    self->closure = cadre_closure_new(function->id);
     self->closure->wants_results = true;
     cr_assert_eq(cadre_closure_queue_put(&self->coordinator.core.queue, self->closure), 0);
     self->future = cadre_future_new(&self->coordinator, self->closure);
@@ -102,6 +108,7 @@ Test(future, waits_until_its_deadline_for_a_closure_that_has_not_ended)
     cr_assert_eq(cadre_future_wait(self->future, 0), CADRE_ETIMEOUT);
     cr_assert_eq(cadre_future_wait(self->future, SOON_MS), CADRE_ETIMEOUT);
     cr_assert(strstr(cadre_error_text(), "a closure"));
+    cr_assert(strstr(cadre_error_text(), "closure (function work) waits for a free worker"));
     cr_assert_eq(cadre_future_fetch(self->future, NULL, &value, SOON_MS), CADRE_ETIMEOUT);
     end_well(self);
     cr_assert_eq(cadre_future_wait(self->future, 0), 0, "it can be waited for again");

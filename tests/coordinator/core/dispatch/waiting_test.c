@@ -158,3 +158,138 @@ Test(waiting, of_a_checkpoint_names_the_shard_that_is_restored)
     cr_assert_str_eq(text, "ps 0 to be restored: it has 2 requests to answer");
     fixture_destroy(&self);
 }
+
+/* --- closures that have not ended --- */
+
+/* A closure for worker `tag`, in `group`, with an argument from `source` and with `resource`; NULL
+ * and 0 are none. */
+typedef struct {
+    uint32_t tag;
+    cadre_closure_group_t *group;
+    cadre_closure_t *source;
+    uint64_t resource;
+} call_t;
+
+static cadre_closure_t *
+put(fixture_t *self, const call_t *call)
+{
+    cadre_closure_t *closure = cadre_closure_new(fixture_function(self)->id);
+    closure->tag = call->tag;
+    closure->group = call->group ? cadre_closure_group_ref(call->group) : NULL;
+    closure->results = cadre_results_new();
+    if (call->source) {
+        cadre_closure_add_argument(closure, "a", NULL, call->source->results);
+    }
+    if (call->resource) {
+        closure->resources = cadre_calloc(1, sizeof(uint64_t));
+        closure->resources[closure->resource_count++] = call->resource;
+    }
+    cr_assert_eq(cadre_closure_queue_put(&self->core.queue, closure), 0);
+    fixture_turn(self);
+    return closure;
+}
+
+static void
+expect_closures(const fixture_t *self, const cadre_waited_t *waited, const char *expected)
+{
+    char text[CADRE_WAITING_CLOSURES_SIZE];
+    cr_expect_str_eq(cadre_waiting_closures(&self->core.waiting, waited, self->now_ms, text),
+                     expected);
+}
+
+static void
+expect_closure(const fixture_t *self, const cadre_closure_t *closure, const char *expected)
+{
+    char text[CADRE_WAITING_CLOSURE_SIZE];
+    cr_expect_str_eq(cadre_waiting_closure(&self->core.waiting, closure, self->now_ms, text),
+                     expected);
+}
+
+static const call_t common = {.tag = CADRE_TAG_NONE};
+static const cadre_waited_t of_join = {.group = NULL};
+
+Test(waiting, names_a_closure_whose_worker_is_absent_where_its_group_or_a_drop_waits_for_it)
+{
+    fixture_t *self = job();
+    cadre_closure_group_t *group = cadre_closure_group_new(true);
+    const cadre_waited_t of_group = {.group = group};
+    cadre_closure_t *closure = put(self, &(call_t){.tag = 5, .group = group});
+    const char *words = "0 on 1 workers, 1 wait for one; closure (function work) waits for worker "
+                        "5, which is absent";
+    expect_closures(self, &of_group, words);
+    expect_closures(self, &(cadre_waited_t){.drop = 1}, words);
+    expect_closures(self, &of_join, "0 on 1 workers, 0 wait for one");
+    expect_closure(self, closure, "closure (function work) waits for worker 5, which is absent");
+
+    /* one that was put after the drop is not waited for */
+    put(self, &(call_t){.tag = 5, .group = group})->drops = 1;
+    expect_closures(self, &(cadre_waited_t){.drop = 1}, words);
+
+    /* one that is on a worker comes behind it */
+    put(self, &(call_t){.tag = CADRE_TAG_NONE, .group = group});
+    expect_closures(self, &of_group,
+                    "1 on 1 workers, 2 wait for one; closure (function work) waits for worker 5, "
+                    "which is absent; closure 1 (function work) on worker 0 for 0 s, attempt 1");
+    cadre_closure_group_forsake(group);
+    cadre_closure_group_unref(&group);
+    fixture_destroy(&self);
+}
+
+Test(waiting, names_the_resource_that_a_closure_waits_for_and_the_function_that_builds_it)
+{
+    fixture_t *self = job();
+    cadre_resource_t *resource = NULL;
+    cadre_closure_t *build = cadre_closure_new(fixture_function(self)->id);
+    cr_assert_eq(cadre_catalogue_add_resource(&self->core.catalogue, "slow", &build, &resource), 0);
+    const call_t call = {.tag = CADRE_TAG_NONE, .resource = resource->id};
+    cadre_closure_t *closure = put(self, &call);
+    const char *words = "closure (function work) waits for resource slow, which no worker has "
+                        "built by function work";
+    expect_closure(self, closure, words);
+    cadre_resource_set_put(&self->core.membership.workers[0]->resources_told, resource->id);
+    words = "closure (function work) waits for resource slow, which is being built by function "
+            "work";
+    expect_closure(self, closure, words);
+    char text[CADRE_WAITING_CLOSURES_SIZE];
+    snprintf(text, sizeof(text), "0 on 1 workers, 1 wait for one; %s", words);
+    expect_closures(self, &of_join, text);
+    fixture_destroy(&self);
+}
+
+Test(waiting, names_whose_result_a_closure_waits_for)
+{
+    fixture_t *self = job();
+    cadre_closure_t *source = put(self, &common);
+    cadre_closure_t *taker = put(self, &(call_t){.tag = CADRE_TAG_NONE, .source = source});
+    cadre_closure_t *last = put(self, &(call_t){.tag = CADRE_TAG_NONE, .source = taker});
+    expect_closure(self, taker,
+                   "closure (function work) waits for a result of closure 1 (function work) on "
+                   "worker 0 for 0 s, attempt 1");
+    expect_closure(self, last, "closure (function work) waits for a result of another closure");
+    expect_closures(self, &of_join,
+                    "1 on 1 workers, 2 wait for one; closure (function work) waits for a result "
+                    "of closure 1 (function work) on worker 0 for 0 s, attempt 1; closure 1 "
+                    "(function work) on worker 0 for 0 s, attempt 1");
+    fixture_destroy(&self);
+}
+
+Test(waiting, says_of_others_that_no_worker_is_free_for_them_unless_those_on_workers_say_it)
+{
+    fixture_t *self = job();
+    cadre_closure_group_t *group = cadre_closure_group_new(true);
+    put(self, &common);
+    put(self, &common);
+    cadre_closure_t *closure = put(self, &common);
+    cadre_closure_t *tagged = put(self, &(call_t){.tag = 0, .group = group});
+    expect_closure(self, closure, "closure (function work) waits for a free worker");
+    expect_closure(self, tagged, "closure (function work) waits for worker 0 to be free");
+    expect_closures(self, &of_join,
+                    "2 on 1 workers, 1 wait for one; closure 1 (function work) on worker 0 for 0 "
+                    "s, attempt 1; closure 2 (function work) on worker 0 for 0 s, attempt 1");
+    expect_closures(self, &(cadre_waited_t){.group = group},
+                    "0 on 1 workers, 1 wait for one; closure (function work) waits for worker 0 "
+                    "to be free");
+    cadre_closure_group_forsake(group);
+    cadre_closure_group_unref(&group);
+    fixture_destroy(&self);
+}
