@@ -393,7 +393,7 @@ Test(run, no_line_is_to_be_skipped_where_the_whole_file_is_bad)
 Test(run, a_first_row_that_was_perhaps_no_header_is_told)
 {
     cadre_auto(cadre_free) char *errors = say_of_rows("1,2x,0\n3,4,1\n5,6,0\n", 0);
-    cr_expect(strstr(errors, "header_detected dataset=train reason=\"1,2x,0 is not read as data"),
+    cr_expect(strstr(errors, "dataset_doubtful dataset=train reason=\"1,2x,0 is not read as data"),
               "%s", errors);
 }
 

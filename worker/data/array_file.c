@@ -297,25 +297,25 @@ begin_both(cadre_reader_t *self, cadre_arrays_t *arrays, cadre_array_header_t re
     return check_labels(self, arrays);
 }
 
-/* Goes to the label of the row at which reading begins; the reader goes to the row itself. */
-static int
-skip_rows(cadre_reader_t *self, cadre_arrays_t *arrays)
+int
+cadre_array_files_skip_to(cadre_reader_t *self, uint64_t offset)
 {
+    cadre_arrays_t *arrays = self->arrays;
     const cadre_array_file_t *xs = &arrays->xs;
     cadre_data_file_t *labels = arrays->labels.file;
     const uint64_t row_size = (uint64_t)xs->row_elements * cadre_element_size(xs->type);
-    const uint64_t begin = cadre_data_file_offset(xs->file);
-    if (self->from <= begin) {
+    const uint64_t here = cadre_data_file_offset(xs->file);
+    if (offset <= here) {
         return 0;
     }
-    const uint64_t row = (self->from - begin) / row_size;
-    if (row > (uint64_t)xs->shape[0]) {
+    const uint64_t rows = (offset - here) / row_size;
+    if (rows > (uint64_t)(xs->shape[0] - arrays->row)) {
         return cadre_array_file_refuse(xs, xs->shape_at[0], "fewer rows than before");
     }
-    arrays->row = (int64_t)row;
+    arrays->row += (int64_t)rows;
     return cadre_data_file_seek(
         labels, NULL, 0,
-        cadre_data_file_offset(labels) + row * cadre_element_size(arrays->labels.type), 0);
+        cadre_data_file_offset(labels) + rows * cadre_element_size(arrays->labels.type), 0);
 }
 
 int
@@ -340,7 +340,7 @@ cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_header)
         return status;
     }
     status = check_size(self, arrays);
-    return status < 0 ? status : skip_rows(self, arrays);
+    return status < 0 ? status : cadre_array_files_skip_to(self, self->from);
 }
 
 int

@@ -69,4 +69,9 @@ int cadre_array_files_begin(cadre_reader_t *self, cadre_array_header_t read_head
 int cadre_array_files_next(cadre_reader_t *self);
 void cadre_array_files_end(cadre_reader_t *self);
 
+/* Goes on to the label of the row at `offset` of the reader's file, which is behind the rows that
+ * were read; the reader goes to the row itself. Fails as cadre_data_file_read, and with CADRE_EDATA
+ * when there are fewer rows. */
+int cadre_array_files_skip_to(cadre_reader_t *self, uint64_t offset);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -41,6 +42,7 @@ struct cadre_content {
     size_t stop;
     uint64_t read_bytes;            /* offset in the file of what follows the input */
     uint64_t offset;                /* offset in the content of what is read next */
+    uint64_t frame;                 /* zstd: where in the content its frame begins */
     cadre_restart_points_t *points; /* where to note points; NULL: nowhere */
     size_t file;                    /* number of this file in them */
     bool is_raw;                    /* gzip: the member was entered behind its header */
@@ -204,17 +206,32 @@ stored_offset(const cadre_content_t *self)
 static int
 ends_too_early(const cadre_content_t *self)
 {
+    /* A file that was cut since its points were noted ends in front of the one that was gone to. */
+    struct stat file;
+    const bool is_cut =
+        fstat(self->descriptor, &file) == 0 && (uint64_t)file.st_size < self->read_bytes;
     return cadre_fail(CADRE_EDATA,
                       "the compressed data ends too early, at byte %" PRIu64 " of the file",
-                      self->read_bytes);
+                      is_cut ? (uint64_t)file.st_size : self->read_bytes);
 }
 
-/* Fails for what a decoder says of its input. Where that is, is not told: a decoder has taken more
- * of it than it can say, how much more depends on how it was called. */
+/* Fails for what a decoder says of its input when it was given what begins at byte `stored`. Where
+ * in it that is, it cannot say; and a checksum comes behind what is wrong. */
 static int
-fail_decoder(const char *reason)
+fail_decoder(uint64_t stored, const char *reason)
 {
-    return cadre_fail(CADRE_EDATA, "in the compressed data: %s", reason);
+    return cadre_fail(CADRE_EDATA,
+                      "in the compressed data, found out behind byte %" PRIu64 " of the file: %s",
+                      stored, reason);
+}
+
+static int
+fail_behind(const cadre_content_t *self)
+{
+    return cadre_fail(CADRE_EDATA,
+                      "behind the compressed data, at byte %" PRIu64
+                      " of the file, there is something else",
+                      stored_offset(self));
 }
 
 /* Notes that a member or frame begins here. */
@@ -256,6 +273,7 @@ static int
 inflate_some(cadre_content_t *self, uint64_t *content)
 {
     z_stream *gzip = &self->gzip;
+    const uint64_t stored = stored_offset(self);
     const unsigned room = gzip->avail_out;
     gzip->next_in = self->input + self->start;
     gzip->avail_in = (unsigned)(self->stop - self->start);
@@ -264,7 +282,7 @@ inflate_some(cadre_content_t *self, uint64_t *content)
     self->is_inside = code != Z_STREAM_END;
     *content += room - gzip->avail_out;
     if (code == Z_NEED_DICT || code == Z_DATA_ERROR || code == Z_STREAM_ERROR) {
-        return fail_decoder(gzip->msg ? gzip->msg : "it is damaged");
+        return fail_decoder(stored, gzip->msg ? gzip->msg : "it is damaged");
     }
     if (code == Z_MEM_ERROR) {
         return no_memory();
@@ -304,12 +322,7 @@ end_members(cadre_content_t *self)
         self->start++;
         status = fill(self, 1);
     }
-    return status < 0 || self->start == self->stop
-               ? status
-               : cadre_fail(CADRE_EDATA,
-                            "behind the compressed data, at byte %" PRIu64
-                            " of the file, there is something else",
-                            stored_offset(self));
+    return status < 0 || self->start == self->stop ? status : fail_behind(self);
 }
 
 static int
@@ -352,23 +365,31 @@ read_zstd(cadre_content_t *self, void *bytes, size_t size_bytes, size_t *got)
 {
     ZSTD_outBuffer output = {.dst = bytes, .size = size_bytes};
     while (output.pos == 0) {
-        int status = fill(self, 1);
+        int status = fill(self, self->is_inside ? 1 : ZSTD_MAGIC_SIZE);
         if (status < 0) {
             return status;
         }
         if (!self->is_inside && self->start == self->stop) {
             break;
         }
+        if (!self->is_inside && !is_zstd(self)) {
+            return fail_behind(self);
+        }
         if (!self->is_inside) {
             note_begin(self);
+            self->frame = self->offset;
         }
         ZSTD_inBuffer input = {.src = self->input, .size = self->stop, .pos = self->start};
         const size_t more = ZSTD_decompressStream(self->zstd, &output, &input);
         if (ZSTD_isError(more)) {
-            return fail_decoder(ZSTD_getErrorName(more));
+            return fail_decoder(stored_offset(self), ZSTD_getErrorName(more));
         }
         self->start = input.pos;
         self->is_inside = more > 0;
+        if (!self->is_inside && self->points) {
+            cadre_restart_points_note_frame(self->points, self->file,
+                                            self->offset + output.pos - self->frame);
+        }
         if (self->is_inside && self->ended && self->start == self->stop && output.pos == 0) {
             return ends_too_early(self);
         }
@@ -488,6 +509,18 @@ skip_to(cadre_content_t *self, uint64_t offset)
     return 0;
 }
 
+bool
+cadre_content_is_near(const cadre_content_t *self, const cadre_restart_points_t *points,
+                      size_t file, uint64_t offset)
+{
+    if (self->kind == KIND_PLAIN || self->kind == KIND_UNKNOWN || self->offset > offset) {
+        return false;
+    }
+    const cadre_restart_point_t *point =
+        points ? cadre_restart_points_find(points, file, offset) : NULL;
+    return !point || point->content <= self->offset;
+}
+
 int
 cadre_content_seek(cadre_content_t *self, const cadre_restart_points_t *points, size_t file,
                    uint64_t offset)
@@ -501,6 +534,8 @@ cadre_content_seek(cadre_content_t *self, const cadre_restart_points_t *points, 
         self->offset = offset;
         return go_to_stored(self, offset);
     }
-    status = enter(self, points ? cadre_restart_points_find(points, file, offset) : NULL);
+    if (!cadre_content_is_near(self, points, file, offset)) {
+        status = enter(self, points ? cadre_restart_points_find(points, file, offset) : NULL);
+    }
     return status < 0 ? status : skip_to(self, offset);
 }

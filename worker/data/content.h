@@ -11,6 +11,7 @@
 #ifndef CADRE_WORKER_DATA_CONTENT_H
 #define CADRE_WORKER_DATA_CONTENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,10 +35,15 @@ int cadre_content_read(cadre_content_t *self, void *bytes, size_t size_bytes, si
 void cadre_content_note(cadre_content_t *self, cadre_restart_points_t *points, size_t file);
 
 /* Goes to a place of the content: from the nearest point in front of it, or from the begin
- * (`points` may be NULL). Nothing is noted from then on. Fails as cadre_content_read, and with
- * CADRE_EDATA when the content ends before. */
+ * (`points` may be NULL); from where it is, where that is nearer. Nothing is noted from then on.
+ * Fails as cadre_content_read, and with CADRE_EDATA when the content ends before. */
 int cadre_content_seek(cadre_content_t *self, const cadre_restart_points_t *points, size_t file,
                        uint64_t offset);
+
+/* Returns whether a decoder comes to `offset` soonest by going on from where it is. False of a
+ * plain file, which goes to any place at once. */
+bool cadre_content_is_near(const cadre_content_t *self, const cadre_restart_points_t *points,
+                           size_t file, uint64_t offset);
 
 /* Returns how many bytes of content a byte of the file can become at most. */
 uint64_t cadre_content_ratio_max(const cadre_content_t *self);

@@ -242,15 +242,30 @@ cadre_data_file_check_rest(cadre_data_file_t *self)
     return 0;
 }
 
+bool
+cadre_data_file_is_near(const cadre_data_file_t *self, const cadre_restart_points_t *points,
+                        size_t file, uint64_t offset)
+{
+    const bool is_read = offset < self->offset; /* into the buffer, if not handed out already */
+    return offset >= cadre_data_file_offset(self) &&
+           cadre_content_is_near(self->content, points, file, is_read ? self->offset : offset);
+}
+
 int
 cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
                      uint64_t offset, int64_t line_number)
 {
+    const uint64_t here = cadre_data_file_offset(self);
+    self->line_number = line_number;
+    if (offset >= here && offset <= self->offset && self->start < self->stop) {
+        self->start += (size_t)(offset - here);
+        return 0;
+    }
+
     self->start = 0;
     self->stop = 0;
     self->ended = false;
     self->offset = offset;
-    self->line_number = line_number;
     int status = cadre_content_seek(self->content, points, file, offset);
     return status < 0 ? name_failure(self, status) : 0;
 }

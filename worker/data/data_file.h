@@ -10,6 +10,7 @@
 #ifndef CADRE_WORKER_DATA_DATA_FILE_H
 #define CADRE_WORKER_DATA_DATA_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,9 +60,14 @@ int cadre_data_file_check_rest(cadre_data_file_t *self);
 void cadre_data_file_note(cadre_data_file_t *self, cadre_restart_points_t *points, size_t file);
 
 /* Goes to a place that cadre_data_file_offset and cadre_data_file_line_number have told of this
- * file: from the nearest of the points (may be NULL). Fails as cadre_data_file_read. */
+ * file: from the nearest of the points (may be NULL), or on from where it is, where that is nearer.
+ * Fails as cadre_data_file_read. */
 int cadre_data_file_seek(cadre_data_file_t *self, const cadre_restart_points_t *points, size_t file,
                          uint64_t offset, int64_t line_number);
+
+/* Returns whether such a place is reached soonest from where the file is: cadre_content_is_near. */
+bool cadre_data_file_is_near(const cadre_data_file_t *self, const cadre_restart_points_t *points,
+                             size_t file, uint64_t offset);
 
 /* Returns how many bytes of content were handed out, or skipped: where in it the next are. */
 uint64_t cadre_data_file_offset(const cadre_data_file_t *self);

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "common/base/status.h"
+#include "worker/data/array_file.h"
 
 static const struct {
     int (*begin)(cadre_reader_t *self);
@@ -101,6 +102,29 @@ is_same(const cadre_reader_place_t *left, const cadre_reader_place_t *right)
            left->row == right->row;
 }
 
+/* Goes on to a place of the open file. */
+static int
+go_on(cadre_reader_t *self, const cadre_reader_place_t *place)
+{
+    int status = self->arrays ? cadre_array_files_skip_to(self, place->offset) : 0;
+    return status < 0 ? status
+                      : cadre_data_file_seek(self->file, self->points, self->next_file - 1,
+                                             place->offset, (int64_t)place->number);
+}
+
+/* Goes to a place of a file: on from where the reader is, if that is in the same file and nothing
+ * is nearer, as within a frame of zstd; else the file is opened again. */
+static int
+go_into(cadre_reader_t *self, const cadre_reader_place_t *place)
+{
+    if (self->file && self->next_file == place->next_file &&
+        cadre_data_file_is_near(self->file, self->points, self->next_file - 1, place->offset)) {
+        return go_on(self, place);
+    }
+    cadre_data_file_close(&self->file);
+    return open_within(self, place);
+}
+
 int
 cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place)
 {
@@ -108,9 +132,13 @@ cadre_reader_go_to(cadre_reader_t *self, const cadre_reader_place_t *place)
     if (is_same(&here, place)) {
         return 0;
     }
-    cadre_data_file_close(&self->file);
-    self->next_file = place->next_file - (place->is_open ? 1 : 0);
-    int status = place->is_open && place->offset > 0 ? open_within(self, place) : 0;
+    int status = 0;
+    if (place->is_open && place->offset > 0) {
+        status = go_into(self, place);
+    } else {
+        cadre_data_file_close(&self->file);
+        self->next_file = place->next_file - (place->is_open ? 1 : 0);
+    }
     if (status < 0) {
         cadre_data_file_close(&self->file);
         return status;

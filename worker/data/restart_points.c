@@ -62,6 +62,15 @@ cadre_restart_points_add(cadre_restart_points_t *self, const cadre_restart_point
     self->windows += point->window != NULL;
 }
 
+void
+cadre_restart_points_note_frame(cadre_restart_points_t *self, size_t file, uint64_t size_bytes)
+{
+    if (size_bytes > self->frame_size_max) {
+        self->frame_size_max = size_bytes;
+        self->frame_file = file;
+    }
+}
+
 /* Returns whether a point comes behind a place. */
 static bool
 is_behind(const cadre_restart_point_t *point, size_t file, uint64_t content)

@@ -22,6 +22,7 @@ enum {
     CADRE_RESTART_WINDOWS_MAX = 2048,     /* 64 MiB */
     CADRE_RESTART_DISTANCE = 8 << 20,     /* bytes of content between windows, at first */
     CADRE_RESTART_NEAR = 1 << 20,         /* bytes of content between members or frames */
+    CADRE_RESTART_FRAME = 16 << 20,       /* a frame of zstd with more content is called large */
 };
 
 typedef struct {
@@ -39,6 +40,8 @@ typedef struct {
     size_t capacity;
     size_t windows;
     uint64_t distance;
+    size_t frame_file;       /* number of the file that has the largest frame of zstd */
+    uint64_t frame_size_max; /* bytes of content of that frame; 0: there is none */
 } cadre_restart_points_t;
 
 void cadre_restart_points_init(cadre_restart_points_t *self);
@@ -53,6 +56,10 @@ bool cadre_restart_points_want(const cadre_restart_points_t *self, size_t file, 
 
 /* Adds a wanted point, whose window it takes. */
 void cadre_restart_points_add(cadre_restart_points_t *self, const cadre_restart_point_t *point);
+
+/* Notes that a file has a frame of zstd with so many bytes of content. */
+void cadre_restart_points_note_frame(cadre_restart_points_t *self, size_t file,
+                                     uint64_t size_bytes);
 
 /* Returns the last point of the file at or in front of `content`; NULL: its begin is that. */
 const cadre_restart_point_t *cadre_restart_points_find(const cadre_restart_points_t *self,

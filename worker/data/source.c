@@ -113,6 +113,8 @@ open_stream(cadre_source_t *self, cadre_reader_t **reader_p)
     }
 
     self->info.is_streamed = true;
+    self->info.large_frame_path =
+        cadre_stream_large_frame(self->stream, &self->info.large_frame_bytes);
     self->info.rows = cadre_stream_rows(self->stream);
     self->info.file_rows = cadre_stream_file_rows(self->stream);
     self->info.size_bytes = cadre_stream_size_bytes(self->stream) + memory;
@@ -329,6 +331,51 @@ cadre_source_choose(cadre_source_t *self, uint64_t seed, uint64_t epoch)
     }
 }
 
+static int
+compare_blocks(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left;
+    const int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Returns the blocks of a window, which the caller frees, in the order of the files: where a
+ * decoder can only go on, all of them are one pass. */
+static int64_t *
+window_blocks(const cadre_source_t *self, int64_t window, int64_t *count)
+{
+    int64_t *blocks = NULL;
+    size_t capacity = 0;
+    size_t number = 0;
+    int64_t block = 0;
+    while (cadre_window_order_block(self->order, window, (int64_t)number, &block)) {
+        blocks = cadre_grow(blocks, number, &capacity, sizeof(*blocks));
+        blocks[number++] = block;
+    }
+    if (number > 0) {
+        qsort(blocks, number, sizeof(*blocks), compare_blocks);
+    }
+    *count = (int64_t)number;
+    return blocks;
+}
+
+/* Reads the blocks of a window that are not held, if the one of row `row` is none that is. */
+static int
+read_window(cadre_source_t *self, int64_t window, int64_t row)
+{
+    if (cadre_stream_holds(self->stream,
+                           cadre_row_split_at(&self->split, row) / CADRE_BLOCK_ROWS)) {
+        return 0;
+    }
+    int64_t count = 0;
+    cadre_auto(cadre_free) int64_t *blocks = window_blocks(self, window, &count);
+    int status = 0;
+    for (int64_t i = 0; status >= 0 && i < count; i++) {
+        status = cadre_stream_load(self->stream, blocks[i]);
+    }
+    return status < 0 ? status : 0;
+}
+
 /* Releases the blocks of a window whose rows the range has had. */
 static void
 leave_window(cadre_source_t *self, int64_t window)
@@ -355,7 +402,9 @@ cadre_source_read_shuffled(cadre_source_t *self, int64_t first, int64_t count, f
         if (window > 0 && first + i == cadre_window_order_begin(self->order, window)) {
             leave_window(self, window - 1);
         }
-        status = read_row(self, cadre_window_order_at(self->order, first + i), i, x, y);
+        const int64_t row = cadre_window_order_at(self->order, first + i);
+        status = read_window(self, window, row);
+        status = status < 0 ? status : read_row(self, row, i, x, y);
     }
     return status;
 }
@@ -375,11 +424,11 @@ read_block_ahead(cadre_source_t *self, int64_t block)
 static int
 read_window_ahead(cadre_source_t *self, int64_t window)
 {
-    int64_t block = 0;
+    int64_t count = 0;
+    cadre_auto(cadre_free) int64_t *blocks = window_blocks(self, window, &count);
     int status = 0;
-    for (int64_t i = 0; status == 0 && cadre_window_order_block(self->order, window, i, &block);
-         i++) {
-        status = read_block_ahead(self, block);
+    for (int64_t i = 0; status == 0 && i < count; i++) {
+        status = read_block_ahead(self, blocks[i]);
     }
     return status;
 }

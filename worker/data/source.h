@@ -58,6 +58,10 @@ typedef struct {
     char doubtful_header[CADRE_BAD_LINES_TOKEN_SIZE]; /* the beginning of a first row that "auto"
                                                          took for names although it has numbers too;
                                                          "": none */
+    /* Streamed: the file whose largest frame of zstd has so many bytes of content that its blocks
+     * are slow to read; NULL: there is none. The source owns it. */
+    const char *large_frame_path;
+    uint64_t large_frame_bytes;
     /* row_rank and row_shape: the shape of a row before flattening: [28,28] for MNIST, else
      * [features] */
     int row_rank;

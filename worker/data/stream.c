@@ -232,6 +232,14 @@ cadre_stream_size_bytes(const cadre_stream_t *self)
            cadre_restart_points_size_bytes(&self->points);
 }
 
+const char *
+cadre_stream_large_frame(const cadre_stream_t *self, uint64_t *size_bytes)
+{
+    *size_bytes = self->points.frame_size_max;
+    return *size_bytes > CADRE_RESTART_FRAME ? self->reader->files.items[self->points.frame_file]
+                                             : NULL;
+}
+
 uint64_t
 cadre_stream_blocks_read(const cadre_stream_t *self)
 {
@@ -386,6 +394,8 @@ cadre_stream_load(cadre_stream_t *self, int64_t block)
 
     int status = read_block(self, block);
     if (status < 0) {
+        /* What was decoded is not gone on with: the next block begins at one of the points. */
+        cadre_data_file_close(&self->reader->file);
         cadre_row_store_destroy(&self->reader->store);
         return status;
     }

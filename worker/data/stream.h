@@ -40,6 +40,11 @@ int64_t cadre_stream_file_rows(const cadre_stream_t *self);   /* good ones of al
 uint64_t cadre_stream_hash(const cadre_stream_t *self);       /* as cadre_row_store_hash */
 uint64_t cadre_stream_size_bytes(const cadre_stream_t *self); /* of blocks and index */
 
+/* Returns the name of the file with the largest frame of zstd, and its bytes of content, if that
+ * is a large one: a block within it is read from the begin of the frame; else NULL. The stream owns
+ * the name. */
+const char *cadre_stream_large_frame(const cadre_stream_t *self, uint64_t *size_bytes);
+
 /* Makes block `block` one that is held. Returns 1 when it had to be read, 0 when it was there;
  * fails with CADRE_EDATA when it is not what it was, CADRE_ENOTFOUND when the file is gone. */
 int cadre_stream_load(cadre_stream_t *self, int64_t block);

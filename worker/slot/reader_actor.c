@@ -87,6 +87,32 @@ log_skipped(const cadre_source_t *source, uint32_t dataset)
     }
 }
 
+/* Says what of a dataset is right and perhaps not meant, in the answer and the log. */
+static void
+tell_doubts(const cadre_source_info_t *info, cadre_open_request_t *request)
+{
+    cadre_auto(cadre_free) char *header =
+        *info->doubtful_header ? cadre_asprintf("%s is not read as data, it is taken for the "
+                                                "header: say true or false as its header",
+                                                info->doubtful_header)
+                               : NULL;
+    cadre_auto(cadre_free) char *frame =
+        info->large_frame_path
+            ? cadre_asprintf("%s has a zstd frame of %" PRIu64 " MiB of content, and each block is "
+                             "read from where its frame begins: write smaller frames, as pzstd "
+                             "does, or use gzip",
+                             info->large_frame_path, info->large_frame_bytes >> 20)
+            : NULL;
+    if (!header && !frame) {
+        return;
+    }
+    cadre_auto(cadre_free) char *text = cadre_asprintf(
+        "%s%s%s", header ? header : "", header && frame ? "; " : "", frame ? frame : "");
+    cadre_utf8_clean(text, CADRE_TEXT_SIZE_MAX, request->text);
+    cadre_log(CADRE_LOG_WARN, "dataset_doubtful", "dataset=%u reason=\"%s\"", request->dataset,
+              request->text);
+}
+
 /* Opens a dataset and fills in the answer for the coordinator: what it has, or why it cannot be
  * opened. */
 static void
@@ -119,14 +145,7 @@ open_dataset(cadre_reader_actor_t *self, cadre_open_request_t *request)
     request->ready.skipped = (uint64_t)info->skipped;
     request->ready.hash = info->hash;
     log_skipped(source, request->dataset);
-    if (*info->doubtful_header) {
-        snprintf(request->text, sizeof(request->text),
-                 "%s is not read as data, it is taken for the header: say true or false as its "
-                 "header",
-                 info->doubtful_header);
-        cadre_log(CADRE_LOG_WARN, "header_detected", "dataset=%u reason=\"%s\"", request->dataset,
-                  request->text);
-    }
+    tell_doubts(info, request);
 
     cadre_log(CADRE_LOG_INFO, "dataset_open",
               "dataset=%u rows=%" PRId64 " features=%" PRId64 " skipped=%" PRId64

@@ -259,7 +259,7 @@ choose(cadre_worker_admission_t *self, cadre_dataset_t *dataset, const cadre_dat
     dataset->hash = chosen->hash;
     cadre_effects_note_progress(self->links.effects);
     if (*chosen->text) {
-        cadre_effects_log(self->links.effects, 'W', "header_detected", "dataset=%s reason=\"%s\"",
+        cadre_effects_log(self->links.effects, 'W', "dataset_doubtful", "dataset=%s reason=\"%s\"",
                           dataset->name, chosen->text);
     }
 

@@ -189,10 +189,18 @@ Test(stream, reads_on_in_the_middle_of_compressed_files)
         files_append_zstd(path, text + at, size - at < PIECE ? size - at : PIECE);
     }
     cadre_source_t *plain = open_compressed("plain");
-    static const char *const names[] = {"whole.gz", "frames.zst"};
+    files_write("whole.zst", text, size);
+    static const char *const names[] = {"whole.gz", "frames.zst", "whole.zst"};
     for (size_t i = 0; i < CADRE_COUNT_OF(names); i++) {
         cadre_source_t *source = open_compressed(names[i]);
         cr_expect_eq(cadre_source_info(source)->hash, cadre_source_info(plain)->hash);
+        const char *large = cadre_source_info(source)->large_frame_path;
+        if (strcmp(names[i], "whole.zst") == 0) {
+            cr_expect_str_eq(large, path_in_folder("whole.zst"));
+            cr_expect_eq(cadre_source_info(source)->large_frame_bytes, size);
+        } else {
+            cr_expect_null(large);
+        }
         for (int64_t row = MANY - 1; row > 0; row -= 40001) {
             float x[4];
             int32_t y[2];
@@ -203,6 +211,91 @@ Test(stream, reads_on_in_the_middle_of_compressed_files)
         cadre_source_close(&source);
     }
     cadre_source_close(&plain);
+}
+
+/* Reads the first row of a block, which must be that of the number. */
+static void
+read_block(cadre_source_t *source, int64_t block)
+{
+    const int64_t row = block * CADRE_BLOCK_ROWS;
+    float x[2];
+    int32_t y = 0;
+    cr_assert_eq(cadre_source_read(source, &row, 1, x, &y), 0, "%s", cadre_error_text());
+    cr_expect_eq(x[0], (float)row);
+}
+
+/* A file that is not there any more cannot be opened again. */
+Test(stream, goes_on_within_a_frame_to_a_later_block)
+{
+    free(write_lines("a.zst", 6 * CADRE_BLOCK_ROWS, csv_line));
+    cadre_source_t *source = files_open_as("'format':'csv','path':'a.zst','streaming':true", "");
+    read_block(source, 1);
+    cr_assert_eq(unlink(path_in_folder("a.zst")), 0);
+    read_block(source, 3);
+    read_block(source, 5);
+    const int64_t row = 4 * CADRE_BLOCK_ROWS;
+    float x[2];
+    int32_t y = 0;
+    cr_expect_eq(cadre_source_read(source, &row, 1, x, &y), CADRE_ENOTFOUND);
+    cadre_source_close(&source);
+}
+
+Test(stream, goes_on_within_a_frame_to_later_rows_and_their_labels)
+{
+    enum { MANY = 6 * CADRE_BLOCK_ROWS };
+    uint8_t images[12 + MANY] = {0, 0, 8, 2, 0, 0, MANY >> 8, 0, 0, 0, 0, 1};
+    uint8_t labels[8 + MANY] = {0, 0, 8, 1, 0, 0, MANY >> 8, 0};
+    for (int64_t i = 0; i < MANY; i++) {
+        images[12 + i] = (uint8_t)(i * 31 >> 4);
+        labels[8 + i] = (uint8_t)(i * 17 % 251);
+    }
+    files_write("x.zst", images, sizeof(images));
+    files_write("y.zst", labels, sizeof(labels));
+    cadre_source_t *source =
+        files_open_as("'format':'idx','path':'x.zst','labels_path':'y.zst','streaming':true", "");
+    for (int64_t block = 1; block < 6; block += 2) {
+        const int64_t row = block * CADRE_BLOCK_ROWS + 3;
+        float x = 0;
+        int32_t y = 0;
+        cr_assert_eq(cadre_source_read(source, &row, 1, &x, &y), 0, "%s", cadre_error_text());
+        cr_expect(x == images[12 + row] && y == labels[8 + row], "%" PRId64, row);
+        unlink(path_in_folder("x.zst"));
+        unlink(path_in_folder("y.zst"));
+    }
+    cadre_source_close(&source);
+}
+
+/* All blocks of a window are one pass over the file. */
+Test(stream, reads_the_blocks_of_a_window_in_the_order_of_the_file)
+{
+    enum { BLOCKS = 16, COUNT = 64 };
+    free(write_lines("a.zst", BLOCKS * CADRE_BLOCK_ROWS, csv_line));
+    cadre_source_t *source =
+        files_open_as("'format':'csv','path':'a.zst','streaming':true,'ranges':1", "");
+    read_block(source, 0);
+    cr_assert_eq(unlink(path_in_folder("a.zst")), 0);
+    cadre_source_choose(source, 1, 1);
+    cadre_auto(cadre_free) float *x = cadre_calloc(COUNT, 2 * sizeof(*x));
+    int32_t y[COUNT];
+    cr_expect_eq(cadre_source_read_shuffled(source, 0, COUNT, x, y), 0, "%s", cadre_error_text());
+    cr_expect_eq(cadre_source_blocks_read(source), BLOCKS);
+    cadre_source_close(&source);
+}
+
+/* The place to restart from is behind the end that the file has now. */
+Test(stream, names_the_byte_at_which_a_compressed_file_ends)
+{
+    enum { MANY = 900000, END = 1 << 20 };
+    free(write_lines("a.gz", MANY, noisy_line));
+    cadre_source_t *source = open_compressed("a.gz");
+    cr_assert_eq(truncate(path_in_folder("a.gz"), END), 0);
+    const int64_t row = MANY - 1;
+    float x[2];
+    int32_t y = 0;
+    cr_expect_eq(cadre_source_read(source, &row, 1, x, &y), CADRE_EDATA);
+    cr_expect(strstr(cadre_error_text(), "ends too early, at byte 1048576 of the file"), "%s",
+              cadre_error_text());
+    cadre_source_close(&source);
 }
 
 /* Changes a byte of the file, and gives what it was. */
