@@ -108,7 +108,9 @@ def main(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1] == "words":
+    if sys.argv[-1].startswith("-"):
+        sys.exit(__doc__)
+    elif len(sys.argv) == 3 and sys.argv[1] == "words":
         print("\n".join(word for word, _ in read(sys.argv[2])[1]))
     elif len(sys.argv) == 2:
         main(sys.argv[1])

@@ -113,6 +113,7 @@ def reference(folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3 or sys.argv[1] not in ("generate", "reference"):
+    if len(sys.argv) != 3 or sys.argv[1] not in ("generate", "reference") \
+            or sys.argv[2].startswith("-"):
         sys.exit(__doc__)
     (generate if sys.argv[1] == "generate" else reference)(sys.argv[2])
