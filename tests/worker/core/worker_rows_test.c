@@ -96,7 +96,7 @@ expect_rows(fixture_t *self, const cadre_rows_t *rows)
     cadre_values_fini(&event.values, event.value_count);
 }
 
-Test(worker_rows, pulls_the_rows_of_each_shard_and_joins_them_in_their_order)
+Test(worker_rows, V8_pulls_the_rows_of_each_shard_and_joins_them_in_their_order)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
@@ -114,7 +114,7 @@ Test(worker_rows, pulls_the_rows_of_each_shard_and_joins_them_in_their_order)
     fixture_fini(&self);
 }
 
-Test(worker_rows, asks_no_shard_that_has_none_of_them)
+Test(worker_rows, V8_asks_no_shard_that_has_none_of_them)
 {
     fixture_t self;
     cadre_run_t *run = begin(&self);
