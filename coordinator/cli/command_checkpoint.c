@@ -338,7 +338,10 @@ variables(const flags_t *flags, cadre_checkpoint_directory_t *directory)
 {
     uint64_t id = 0;
     cadre_auto(cadre_checkpoint_reader_destroy) cadre_checkpoint_reader_t *reader = NULL;
-    int status = open_reader(flags, directory, &id, &reader);
+    /* The newest sound one was found by its hashes; one that is named may be any. */
+    int status =
+        flags->checkpoint ? cadre_checkpoint_directory_verify(directory, flags->checkpoint) : 0;
+    status = status < 0 ? status : open_reader(flags, directory, &id, &reader);
     if (status < 0) {
         return cadre_verb_fail(status);
     }

@@ -178,6 +178,14 @@ expect_damage_of_a_base(command_t *command)
     command_expect_exit(command, command_run(command, verify), 65);
     cadre_auto(cadre_free) char *text = command_output(command);
     cr_expect(strstr(text, wanted), "%s", text);
+
+    char number[16];
+    snprintf(number, sizeof(number), "%d", newest);
+    const char *variables[] = {"checkpoint",   "variables", command->checkpoints,
+                               "--checkpoint", number,      NULL};
+    command_expect_exit(command, command_run(command, variables), 65);
+    cadre_auto(cadre_free) char *errors = command_errors(command);
+    cr_expect(strstr(errors, path), "%s", errors);
 }
 
 /* Runs the job in synchronous steps, with so much memory for rows of tables, and exports what it
