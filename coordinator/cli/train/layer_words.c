@@ -11,14 +11,16 @@ enum {
     POINTER_SIZE = 96,
     CRITEO_WORDS_FIRST = 13, /* where the ids of a click log stand in its rows */
     CRITEO_WORDS = 26,
+    TEXT_WORDS = 2, /* a row of a text: center and context */
 };
 
-/* Numbers of a row that are ids of words. */
+/* Numbers of a row that are ids, of words or of items. */
 typedef struct {
-    const char *name; /* of the column; NULL: of a click log */
+    const char *name; /* of the column; NULL: of a format without named ones */
     const char *key;  /* of data.train that says how many ids there are */
     int64_t first;    /* position in the row */
     int64_t count;    /* numbers that are ids */
+    int64_t says;     /* what that key says */
     int64_t ids;      /* they are below it */
 } words_t;
 
@@ -41,7 +43,7 @@ refuse(const cadre_json_source_t *source, const char *pointer, int64_t field, in
                                   "%s: %" PRId64 " ids, but %s \"%s\": %" PRId64
                                   ": an id beyond would fail training; make it %" PRId64
                                   ", or let it have a \"table\"",
-                                  name, has, column, words->key, words->ids, words->ids);
+                                  name, has, column, words->key, words->says, words->ids);
 }
 
 /* Checks the words of one column. */
@@ -64,6 +66,33 @@ check_words(const cadre_json_source_t *source, const char *pointer, const cadre_
     return 0;
 }
 
+/* Fills in which numbers of a row are ids where the format alone says so. Returns whether it does,
+ * and how many there are is said. */
+static bool
+read_format(const json_t *train, const char *format, words_t *words)
+{
+    /* Of LIBSVM's items, which are indices from 1, and 0 that fills up a row; a row without them
+     * has no ids. */
+    const int64_t items = json_integer_value(json_object_get(train, "items"));
+    const struct {
+        const char *format;
+        words_t words; /* ids: how many there are beside those that the key says */
+    } formats[] = {
+        {"criteo", {.key = "buckets", .first = CRITEO_WORDS_FIRST, .count = CRITEO_WORDS}},
+        {"text", {.key = "vocabulary", .count = TEXT_WORDS}},
+        {"libsvm", {.key = "features", .count = items, .ids = 1}},
+    };
+    for (size_t i = 0; i < CADRE_COUNT_OF(formats); i++) {
+        if (strcmp(format, formats[i].format) == 0) {
+            *words = formats[i].words;
+            words->says = json_integer_value(json_object_get(train, words->key));
+            words->ids += words->says;
+            return words->says > 0;
+        }
+    }
+    return false;
+}
+
 int
 cadre_layer_words_check(const cadre_json_source_t *source, const char *pointer,
                         const cadre_layer_t *layer)
@@ -74,12 +103,9 @@ cadre_layer_words_check(const cadre_json_source_t *source, const char *pointer,
     if (layer->table.is_table) {
         return 0;
     }
-    if (format && strcmp(format, "criteo") == 0) {
-        const words_t words = {.key = "buckets",
-                               .first = CRITEO_WORDS_FIRST,
-                               .count = CRITEO_WORDS,
-                               .ids = json_integer_value(json_object_get(train, "buckets"))};
-        return check_words(source, pointer, layer, &words);
+    words_t of_format = {.name = NULL};
+    if (format && read_format(train, format, &of_format)) {
+        return check_words(source, pointer, layer, &of_format);
     }
 
     int status = 0;
@@ -95,6 +121,7 @@ cadre_layer_words_check(const cadre_json_source_t *source, const char *pointer,
                                .key = "hash",
                                .first = first,
                                .count = column.items > 0 ? column.items : 1,
+                               .says = column.buckets,
                                .ids = column.buckets};
         status = check_words(source, pointer, layer, &words);
         first += cadre_data_column_width(&column);

@@ -1,8 +1,9 @@
 /*
- * layer_words - whether a layer has as many ids as the columns of words that it takes.
+ * layer_words - whether a layer has as many ids as the columns of words or items that it takes.
  *
- * Words of a hashed column become ids below its "hash", those of a click log ids below "buckets".
- * A layer with fewer would fail in training, at the first word beyond: the job file is refused.
+ * Words of a hashed column become ids below its "hash", those of a click log ids below "buckets",
+ * those of a text ids below "vocabulary"; the items of LIBSVM's rows are ids from 1 to "features",
+ * and 0. A layer with fewer would fail in training, at the first beyond: the job file is refused.
  *
  * Thread:  any; there is no state.
  */

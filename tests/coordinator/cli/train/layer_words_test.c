@@ -26,6 +26,9 @@ read_over(cadre_job_t *job, const char *data, const char *model)
     "\"w\", \"hash\": 9}]"
 #define CLICKS "\"format\": \"criteo\", \"label_kind\": \"binary\", \"buckets\": 100"
 
+#define TEXT  "\"format\": \"text\", \"label_kind\": \"binary\", \"vocabulary\": 100"
+#define ITEMS "\"format\": \"libsvm\", \"label_kind\": \"binary\", \"items\": 2, \"features\": 10"
+
 #define EMBEDDING(more)                                                                            \
     "\"type\": \"layers\", \"layers\": [{\"type\": \"embedding\", \"units\": 2, " more "}]"
 #define BAG(more)                                                                                  \
@@ -56,6 +59,17 @@ Test(layer_words, are_as_many_as_the_words_of_a_column)
         {CLICKS, EMBEDDING("\"ids\": 3, \"columns\": [0, 13]"), NULL},
         {CLICKS, EMBEDDING("\"fields\": [100, 99], \"columns\": [37, 2]"),
          "fields[1]: 99 ids, but data.train"},
+        {TEXT, "\"type\": \"factorization_machine\", \"factors\": 2, \"fields\": [100, 100]", NULL},
+        {TEXT, "\"type\": \"factorization_machine\", \"factors\": 2, \"fields\": [100, 99]",
+         "model.fields[1]: 99 ids, but data.train has \"vocabulary\": 100: an id"},
+        {TEXT, EMBEDDING("\"ids\": 99"), "ids: 99 ids, but data.train has \"vocabulary\": 100"},
+        {ITEMS, "\"type\": \"logistic\", \"ids\": 11", NULL},
+        {ITEMS, "\"type\": \"logistic\", \"ids\": 10",
+         "model.ids: 10 ids, but data.train has \"features\": 10: an id beyond would fail "
+         "training; "
+         "make it 11"},
+        {ITEMS, BAG("\"ids\": 10, \"columns\": [0, 4]"), "ids: 10 ids, but data.train"},
+        {ITEMS, "\"type\": \"logistic\", \"table\": true", NULL},
         {"\"format\": \"csv\", \"columns\": [{\"column\": \"u\", \"hash\": 5}, {\"column\": 4, "
          "\"hash\": 6}], \"label_kind\": \"value\"",
          "\"type\": \"factorization_machine\", \"factors\": 2, \"fields\": [5, 5]",
