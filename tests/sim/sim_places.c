@@ -56,11 +56,11 @@ uint32_t
 sim_places_victim(sim_places_t *self, const sim_definition_t *definition,
                   const sim_victim_limits_t *limits)
 {
+    const int size = limits->takes_newest ? 1 : SAMPLE;
     const bool by_uses = definition->when_full == CADRE_TABLE_EVICT_LFU;
     uint64_t sample = 0;
     uint32_t victim = SIM_KEYS;
-    for (uint32_t visits = 0; visits < self->end && __builtin_popcountll(sample) < SAMPLE;
-         visits++) {
+    for (uint32_t visits = 0; visits < self->end && __builtin_popcountll(sample) < size; visits++) {
         const uint32_t key = visit(self, &self->victim_hand, limits);
         if (key == SIM_KEYS) {
             continue;

@@ -114,8 +114,8 @@ CADRE_API int cadre_checkpoint_read(cadre_coordinator_t *self, uint64_t checkpoi
  *
  * Of a table (<cadre/table.h>) the rows that the checkpoint holds are assigned, by key; rows that
  * were made since stay as they are, but for those that go where the table evicts rows to have room.
- * A ps that has not room for both the rows of the checkpoint and those that its newest update has
- * changed may evict some of the former.
+ * A ps that has not room for the rows of the checkpoint and those that its newest update has
+ * changed, or assignments since, may evict some of the former.
  *
  * Closures must have ended, or each would see a mixture: join, or cancel, before. Pinned closures
  * are not looked at; they see each variable with old values or with those of the checkpoint.

@@ -159,12 +159,14 @@ CADRE_API int cadre_variable_read_slot_keys(cadre_variable_t *self, const char *
  * the rows that are given are checked. What the optimizer keeps for a row stays as it is, or
  * begins.
  *
- * Where rows are evicted (`when_full`) all of `keys` have their rows afterwards: rows go that were
- * not updated for long, or seldom, and when all others are gone, those that the newest update has
- * changed or earlier assignments gave.
+ * Where rows are evicted (`when_full`) rows go that were not updated for long, or seldom, and when
+ * all others are gone, those that the newest update has changed or earlier assignments gave. All of
+ * `keys` have their rows afterwards, if those of one ps are at most 65,536 with 4 MiB of values;
+ * more are assigned in parts, of which a later one may evict rows of one before when no older are
+ * left.
  *
- * CADRE_EFULL: a table has rows_max rows on a ps and evicts none, or more of `keys` on one ps than
- *   rows_max. Of this call, rows on other ps may be assigned.
+ * CADRE_EFULL: a table has rows_max rows on a ps and evicts none, or more of such a part on one ps
+ *   than rows_max. Of this call, rows on other ps may be assigned.
  * Fails otherwise as cadre_variable_read_keys and cadre_variable_assign_rows. */
 CADRE_API int cadre_variable_assign_keys(cadre_variable_t *self, cadre_assign_t mode,
                                          const uint64_t *keys, size_t count,

@@ -75,14 +75,20 @@ void
 cadre_row_eviction_end_naming(cadre_row_eviction_t *self)
 {
     cadre_free(&self->named);
-    self->takes_newest = false;
+}
+
+/* Returns whether an assignment takes rows that the newest update has changed, or one before it. */
+static bool
+takes_newest(const cadre_row_eviction_t *self, uint32_t step)
+{
+    return self->named && self->has_no_older && self->no_older_step == step;
 }
 
 /* Returns whether a row may not go. */
 static bool
 stays(const cadre_row_eviction_t *self, uint32_t step, const cadre_row_pages_t *pages, uint32_t row)
 {
-    if (!self->takes_newest && cadre_row_pages_step(pages, row) == step) {
+    if (cadre_row_pages_step(pages, row) == step && !takes_newest(self, step)) {
         return true;
     }
     return self->named && (self->named[row / WORD_BITS] >> row % WORD_BITS & 1) != 0;
@@ -95,10 +101,11 @@ find_in_sample(cadre_row_eviction_t *self, const cadre_table_spec_t *spec, uint3
                cadre_row_pages_t *pages)
 {
     const uint64_t end = cadre_row_pages_end(pages);
+    const int size = takes_newest(self, step) ? 1 : CADRE_EVICTION_SAMPLE;
     uint32_t sample[CADRE_EVICTION_SAMPLE];
     uint32_t victim = UINT32_MAX;
     int seen = 0;
-    for (uint64_t visits = 0; visits < end && seen < CADRE_EVICTION_SAMPLE; visits++) {
+    for (uint64_t visits = 0; visits < end && seen < size; visits++) {
         const uint32_t row = advance(&self->victim_hand, pages);
         if (!cadre_row_pages_used(pages, row) || stays(self, step, pages, row)) {
             continue;
@@ -121,10 +128,11 @@ cadre_row_eviction_victim(cadre_row_eviction_t *self, const cadre_table_spec_t *
                           cadre_row_pages_t *pages)
 {
     const uint32_t victim = find_in_sample(self, spec, step, pages);
-    if (victim != UINT32_MAX || !self->named || self->takes_newest) {
+    if (victim != UINT32_MAX || !self->named || takes_newest(self, step)) {
         return victim;
     }
-    self->takes_newest = true;
+    self->has_no_older = true;
+    self->no_older_step = step;
     return find_in_sample(self, spec, step, pages);
 }
 

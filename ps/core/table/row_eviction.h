@@ -9,6 +9,8 @@
  * that are too old, or whose norm is too small.
  *
  * Neither ever chooses a row that the update of now has changed, or the assignment of now names.
+ * Where an assignment finds no row that was changed before the newest update, the hand takes those
+ * that it comes to, one after the other: what an earlier assignment put behind it goes last.
  *
  * Owner:   one table.
  * Thread:  the shard's actor only.
@@ -29,10 +31,13 @@ typedef struct {
     uint32_t expiry_hand;
     float *row; /* of the table's dim: values as f32, to measure them */
 
-    /* Of an assignment: a bit for each row that it names (else NULL), and whether there is no other
-     * any more that is older than `step`. */
+    /* Of an assignment: a bit for each row that it names; else NULL. */
     uint64_t *named;
-    bool takes_newest;
+
+    /* The step at which one found no row that was changed before it: there is none until the next
+     * update. */
+    bool has_no_older;
+    uint32_t no_older_step;
 } cadre_row_eviction_t;
 
 void cadre_row_eviction_init(cadre_row_eviction_t *self, const cadre_table_spec_t *spec);

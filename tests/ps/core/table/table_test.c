@@ -582,6 +582,28 @@ Test(table, has_rows_for_all_keys_of_an_assignment)
     }
 }
 
+/* As the parts of one large assignment come, where nothing is older: what came in the part before
+ * is not evicted, as the hand has passed it. */
+Test(table, takes_as_many_rows_as_it_may_have_in_parts)
+{
+    enum { ROWS = 1000, PART = 170, ROUNDS = 5 };
+    const cadre_table_policy_t policies[] = {CADRE_TABLE_EVICT_LRU, CADRE_TABLE_EVICT_LFU};
+    for (size_t p = 0; p < 2; p++) {
+        cadre_table_spec_t spec = make_spec(1, "sgd", "zeros");
+        spec.rows_max = ROWS;
+        spec.when_full = policies[p];
+        fixture_t f = set_up(&spec);
+        for (uint64_t round = 0; round < ROUNDS; round++) {
+            for (uint64_t i = 0; i < ROWS; i += PART) {
+                const size_t count = ROWS - i < PART ? ROWS - i : PART;
+                assign(&f, CADRE_ASSIGN_SET, round * ROWS + i, count, (float)round);
+            }
+            expect_numbers(&f, round * ROWS, ROWS, (float)round);
+        }
+        tear_down(&f);
+    }
+}
+
 /* The first keys are new, and the others have the rows that were changed least recently. */
 Test(table, never_evicts_a_row_that_an_assignment_comes_to_later)
 {
