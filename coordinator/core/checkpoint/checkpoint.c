@@ -179,6 +179,7 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
     set_state(self, CADRE_CHECKPOINT_OPENING);
     free(self->progress);
     self->progress = progress ? cadre_strdup(progress) : NULL;
+    self->is_for_room = false;
     self->id = 0;
     self->begun_ms = self->links.effects->now_ms;
     self->overdue = false;
@@ -194,6 +195,14 @@ cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress)
     self->opens++;
     order(self, CADRE_STORE_OPEN, 0, NULL);
     return 0;
+}
+
+int
+cadre_checkpoint_begin_for_room(cadre_checkpoint_t *self)
+{
+    const int status = cadre_checkpoint_begin(self, NULL);
+    self->is_for_room = status == 0;
+    return status;
 }
 
 /* --- closures and the open cut --- */
@@ -472,9 +481,10 @@ cut(cadre_checkpoint_t *self)
 
     set_state(self, CADRE_CHECKPOINT_CUT);
     note_what_is_below(self);
-    self->is_counted = !self->progress && self->by_ids;
+    const bool is_astray = miscounts(self);
+    self->is_counted = !self->progress && self->by_ids && !is_astray;
     self->is_miscounted = false;
-    if (!self->progress && self->on_progress) {
+    if (!self->progress && self->on_progress && !is_astray) {
         self->progress =
             self->on_progress(self->progress_context, self->cut, self->links.begun->of_clients);
     }
@@ -820,7 +830,8 @@ is_astray(cadre_checkpoint_t *self)
         cadre_effects_log(self->links.effects, 'W', "checkpoints_stopped",
                           "why=\"a closure has failed, which the record of the job's place would "
                           "count\" next=\"the newest checkpoint from before is what a resume goes "
-                          "on from\"");
+                          "on from; only what is kept for a replay has more taken, without such "
+                          "a record\"");
     }
     return miscounts(self);
 }
@@ -923,7 +934,7 @@ cadre_checkpoint_tick(cadre_checkpoint_t *self, bool may_begin)
     if (self->state == CADRE_CHECKPOINT_OPENING && self->draft &&
         cadre_recovery_is_calm(self->links.recovery) && !is_creating_awaited(self) &&
         cadre_pace_is_between_steps(self->links.pace)) {
-        if (!self->progress && miscounts(self)) {
+        if (!self->progress && !self->is_for_room && miscounts(self)) {
             give_up(self, CADRE_ESTATE, failed_below);
         } else {
             cut(self);

@@ -148,7 +148,8 @@ typedef struct {
     bool by_ids;        /* what `on_progress` says of the job follows from ids */
     uint64_t failed;    /* begun->failed when `on_progress` was given */
     bool failed_told;   /* the log has said that no automatic checkpoint is taken for that */
-    bool is_counted;    /* `progress` of this checkpoint follows from ids */
+    bool is_for_room;   /* this checkpoint makes room for a replay, with or without a record */
+    bool is_counted;    /* its `progress` follows from ids */
     bool is_miscounted; /* it does, and a closure below the cut has failed */
     char **awaited; /* names of resumed variables that the program may not have created again yet */
     size_t awaited_count;
@@ -212,6 +213,10 @@ void cadre_checkpoint_await_no_more(cadre_checkpoint_t *self, const char *variab
  *
  * CADRE_ESTATE: checkpoints are off. */
 int cadre_checkpoint_begin(cadre_checkpoint_t *self, const char *progress);
+
+/* Begins one as an automatic one begins, because what is kept for a replay needs room. Where its
+ * record would count closures that have failed it has none: nothing else would make room. */
+int cadre_checkpoint_begin_for_room(cadre_checkpoint_t *self);
 
 /* Returns whether some shard may have a cut open. */
 bool cadre_checkpoint_has_open_cut(const cadre_checkpoint_t *self);

@@ -52,6 +52,6 @@ cadre_replay_bounds_tick(cadre_replay_t *replay, uint64_t next_id,
             closures, assigns);
     } else if (checkpoint->state == CADRE_CHECKPOINT_IDLE &&
                effects->now_ms >= checkpoint->retry_ms) {
-        cadre_checkpoint_begin(checkpoint, NULL);
+        cadre_checkpoint_begin_for_room(checkpoint);
     }
 }

@@ -688,7 +688,8 @@ CADRE_API void cadre_future_destroy(cadre_future_t **self_p);
  * until the timeout.
  *
  * CADRE_EINVALID: `progress` is no JSON object.
- * CADRE_ESTATE: there is no checkpoint directory.
+ * CADRE_ESTATE: there is no checkpoint directory; or `progress` is NULL and a closure has failed
+ *   that the record of cadre_checkpoint_on_cut would count.
  * Else why it could not be written. */
 CADRE_API int cadre_checkpoint_save(cadre_coordinator_t *self, const char *progress,
                                     int64_t timeout_ms, uint64_t *checkpoint);
@@ -715,7 +716,9 @@ CADRE_API void cadre_checkpoint_on_progress(cadre_coordinator_t *self,
  * Once one of these fails or is cancelled after it had its id, ids do not tell any more how far the
  * program is. From then on no automatic checkpoint is taken, one that has the closure below its cut
  * is given up, and cadre_checkpoint_save without `progress` fails with CADRE_ESTATE, until this is
- * called again: by a program that has heard of the failure and counts without the closure. */
+ * called again: by a program that has heard of the failure and counts without the closure. A
+ * program that goes on without that has checkpoints only when what is kept for a replay needs room,
+ * after 1,000,000 closures or 256 MiB of them, and these have no record. */
 typedef char *(*cadre_cut_callback_t)(void *context, uint64_t cut, uint64_t of_clients);
 CADRE_API void cadre_checkpoint_on_cut(cadre_coordinator_t *self, cadre_cut_callback_t callback,
                                        void *context);

@@ -489,6 +489,32 @@ Test(checkpoint_when, one_stays_whose_record_does_not_count_what_fails)
     fixture_destroy(&self);
 }
 
+/* What is kept for a replay would grow for ever, and in the end nothing new would begin. */
+Test(checkpoint_when, one_that_makes_room_for_a_replay_follows_a_failure_without_a_record)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    fail_closures(self);
+    cr_assert_eq(cadre_checkpoint_begin_for_room(&self->core.checkpoint), 0);
+    fixture_turn(self);
+    ask_snapshots(self);
+    cr_expect_eq(cut, 0, "nobody is asked for a record");
+    end_well(self);
+    cr_assert_not(begins(self), "and no other follows by itself");
+    fixture_destroy(&self);
+}
+
+Test(checkpoint_when, one_that_makes_room_for_a_replay_has_its_record_if_nothing_failed)
+{
+    uint64_t cut = 0;
+    fixture_t *self = counted_job(&cut);
+    cr_assert_eq(cadre_checkpoint_begin_for_room(&self->core.checkpoint), 0);
+    fixture_turn(self);
+    ask_snapshots(self);
+    cr_expect_eq(cut, self->core.begun.next_id);
+    fixture_destroy(&self);
+}
+
 Test(checkpoint_when, one_that_is_asked_for_after_a_failure_says_why_it_cannot_be)
 {
     uint64_t cut = 0;
