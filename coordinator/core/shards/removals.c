@@ -30,17 +30,21 @@ cadre_removals_add(cadre_removals_t *self, cadre_defined_t of, uint32_t id)
 }
 
 /* Returns the lowest `removals` of all closures that are kept for a replay. It is looked for again
- * only when the replay has forgotten closures, or another removal is the oldest: a closure that is
- * kept after the barrier was passed was put behind it. */
+ * only when the replay has forgotten closures, or has kept others since and another removal is the
+ * oldest: a closure that is kept after the barrier was passed was put behind it. */
 static uint64_t
 fewest_kept(cadre_removals_t *self)
 {
     const uint64_t forgotten = self->replay->forgotten;
-    if (self->seen_number != self->oldest.number || self->seen_forgotten != forgotten) {
-        self->seen_number = self->oldest.number;
+    const uint64_t keeps = self->replay->keeps;
+    const bool is_other = self->seen_number != self->oldest.number;
+    if (self->seen_number == 0 || self->seen_forgotten != forgotten ||
+        (is_other && self->seen_keeps != keeps)) {
         self->seen_forgotten = forgotten;
+        self->seen_keeps = keeps;
         self->fewest = cadre_replay_fewest_removals(self->replay);
     }
+    self->seen_number = self->oldest.number;
     return self->fewest;
 }
 

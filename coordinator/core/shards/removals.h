@@ -42,6 +42,7 @@ typedef struct {
      * forgotten `seen_forgotten` and `seen_number` was that of the oldest removal; 0: not yet. */
     uint64_t fewest;
     uint64_t seen_forgotten;
+    uint64_t seen_keeps;
     uint64_t seen_number;
 } cadre_removals_t;
 

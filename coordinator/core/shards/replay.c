@@ -137,6 +137,7 @@ cadre_replay_keep(cadre_replay_t *self, cadre_closure_t *closure)
     cadre_results_unref(&closure->results);
     closure->worker = NULL;
     cadre_u64_map_put(&self->kept, closure->id, closure);
+    self->keeps++;
     self->highest = closure->id > self->highest ? closure->id : self->highest;
     self->size_bytes += begin_keeping(closure);
     cadre_closure_log_put(&self->log, closure);
@@ -263,7 +264,8 @@ cadre_replay_fullness(const cadre_replay_t *self, uint64_t next_id)
     const cadre_closure_t *oldest = cadre_closure_log_first(&self->log);
     if (times == 0 && oldest) {
         /* The applied window of a shard that begins with the older checkpoint must reach from the
-         * oldest kept closure to the newest. */
+         * lowest id of a kept closure to the highest: about that of the oldest, as ids of closures
+         * that wait to be handed out are few beside the window. */
         times = (next_id - oldest->id) / (CADRE_APPLIED_WINDOW_MAX / 5 * 2);
     }
 

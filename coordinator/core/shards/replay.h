@@ -55,7 +55,8 @@ typedef struct {
     /* Bytes of kept closures, assignments, and results that kept closures take as arguments. */
     size_t size_bytes;
     uint64_t highest;   /* highest id of a closure that was kept; 0: none was */
-    uint64_t forgotten; /* how many closures were forgotten so far */
+    uint64_t keeps;     /* how many closures were kept so far, */
+    uint64_t forgotten; /* and how many forgotten */
     /* How many closures that pushed updates have ended and are not kept; only goes up. */
     uint64_t unsaved;
     /* No new closure is begun until a checkpoint is committed, which empties the log. */
