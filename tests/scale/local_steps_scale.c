@@ -12,6 +12,7 @@
  * both: then one step a closure takes three quarters of the bytes.
  */
 #include <math.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "common/base/memory.h"
@@ -176,9 +177,12 @@ train(const setup_t *setup, long steps)
         tasks[1 + i] = start_task(&command, address, NULL, i);
     }
 
+    /* On a busy machine a worker may come when the training is over, and look for its coordinator
+     * until it is told to end. */
     outcome_t outcome = outcome_of(&command, link);
     for (int i = 0; i < 1 + WORKERS; i++) {
         int status = 0;
+        kill(tasks[i], SIGTERM);
         require(process_wait(tasks[i], SCALE_WAIT_MS, &status), "the end of a task");
     }
     slow_link_close(&link);
