@@ -46,7 +46,8 @@ uint64_t cadre_stream_size_bytes(const cadre_stream_t *self); /* of blocks and i
 const char *cadre_stream_large_frame(const cadre_stream_t *self, uint64_t *size_bytes);
 
 /* Makes block `block` one that is held. Returns 1 when it had to be read, 0 when it was there;
- * fails with CADRE_EDATA when it is not what it was, CADRE_ENOTFOUND when the file is gone. */
+ * fails with CADRE_EDATA when it is not what it was, CADRE_ENOTFOUND when the file is gone and has
+ * to be opened: where blocks follow one another in compressed data, it is open still. */
 int cadre_stream_load(cadre_stream_t *self, int64_t block);
 
 /* Notes that a batch is read from now on: blocks are held by when a batch wanted them last. */
