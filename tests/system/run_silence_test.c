@@ -138,6 +138,7 @@ Test(run_silence, workers_that_are_told_to_leave_end_no_run)
     digits_t digits;
     digits_open(&digits, 150);
     digits_start_to_checkpoint(&digits, "0.2");
+    digits_wait_said(&digits, "workers=2/2"); /* one that still starts would just die of it */
     signal_workers(&digits, SIGTERM);
     json_t *result = digits_expect_finished(&digits);
     digits_expect_said(&digits, "no other worker is left; it starts again");
